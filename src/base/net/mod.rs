@@ -1,0 +1,15 @@
+//! The seam between us and the world: one HTTP exchange, real or simulated.
+//!
+//! ```text
+//!   client ── Request<Bytes> ──► Exchange ── Response<Body> ──► client     (the body streams)
+//!                                 ├── real:  reqwest over rustls
+//!                                 └── sim:   a face of the World, in process
+//!   Network: endpoint ──► Exchange
+//! ```
+//!
+//! There are no traits over the clients and no mocks: a test swaps the endpoint (TCP) or the
+//! [`Network`] (in process).
+
+mod exchange;
+
+pub use exchange::{Body, Endpoint, Exchange, NetError, Network, Trust, collect};

