@@ -9,4 +9,7 @@
 //!   logging   tracing set-up and redaction
 //! ```
 
+pub mod files;
+pub mod logging;
 pub mod net;
+pub mod secret;
