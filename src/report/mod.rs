@@ -1,1 +1,17 @@
-//! report
+//! What people and machines read: plans, fleets, runs and findings as text and as JSON. Pure.
+//!
+//! ```text
+//!   Plan, Observed, Finding, RunState ──► Paper (lines of Text in tones, tables) ──render──► String
+//!                                     └─► JSON of the same values
+//! ```
+//!
+//! Knows no terminal and no clock: whether there is colour, and what time it is, are arguments.
+
+mod findings;
+mod paper;
+mod plan;
+mod words;
+
+pub use findings::findings;
+pub use paper::{Paper, Table, Text, Tone, WIDTH};
+pub use plan::{plan, summary};

@@ -1,0 +1,108 @@
+//! Findings as text: the same finding on many hosts is one entry.
+
+use std::collections::BTreeMap;
+
+use super::words;
+use super::{Paper, Text, Tone};
+use crate::model::{Finding, HostName, Severity};
+
+/// Writes the findings, worst first; says nothing if there are none.
+pub fn findings(paper: &mut Paper, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    paper.heading("Findings");
+    // What one entry says of all its hosts; the order of the keys is the order of the page.
+    let mut entries: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
+    for (number, finding) in findings.iter().enumerate() {
+        let same = findings.iter().position(|other| alike(finding, other)).unwrap_or(number);
+        let key = (std::cmp::Reverse(finding.severity), &finding.id, same);
+        entries.entry(key).or_default().push(finding);
+    }
+    for group in entries.values() {
+        entry(paper, group);
+    }
+}
+
+/// Whether two findings say the same of two hosts.
+fn alike(one: &Finding, other: &Finding) -> bool {
+    let subject =
+        |finding: &Finding| (finding.subject.pool.clone(), finding.subject.gpu, finding.subject.host.is_some());
+    one.id == other.id
+        && one.severity == other.severity
+        && one.message == other.message
+        && one.evidence == other.evidence
+        && one.hint == other.hint
+        && one.accepted == other.accepted
+        && one.place == other.place
+        && subject(one) == subject(other)
+}
+
+fn entry(paper: &mut Paper, group: &[&Finding]) {
+    let Some(finding) = group.first() else { return };
+    let hosts: Vec<&HostName> = group.iter().filter_map(|finding| finding.subject.host.as_ref()).collect();
+    let who = match (hosts.as_slice(), &finding.subject.pool) {
+        ([], None) => String::new(),
+        ([], Some(pool)) => format!("pool {pool}: "),
+        ([host], _) => format!("{host}: "),
+        (hosts, _) => format!("{} ({}): ", words::count(hosts.len(), "host"), words::names(hosts.iter().copied())),
+    };
+    let gpu = finding.subject.gpu.map(|gpu| format!("{gpu}: ")).unwrap_or_default();
+    let label = Text::toned(tone(finding.severity), format!("{:<8}", finding.severity))
+        .and(Tone::Strong, format!("{:<11}", finding.id));
+    paper.item(2, label, format!("{who}{gpu}{}", finding.message));
+    let more = 2 + 8 + 11;
+    for line in &finding.evidence {
+        paper.item(more, "seen: ", line.as_str());
+    }
+    if let Some(accepted) = &finding.accepted {
+        let text = format!("{} (until {}, {})", accepted.reason, accepted.until, accepted.place);
+        paper.item(more, "accepted: ", text);
+    }
+    if let Some(place) = &finding.place {
+        paper.item(more, "at: ", place.to_string());
+    }
+    if let Some(hint) = &finding.hint {
+        paper.item(more, "hint: ", hint.as_str());
+    }
+}
+
+/// The tone of a severity.
+pub fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Error => Tone::Bad,
+        Severity::Warning => Tone::Warn,
+        Severity::Info => Tone::Dim,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Acceptance, Place, Rule};
+
+    #[test]
+    fn worst_first_and_one_entry_for_the_same_thing_on_many_hosts() {
+        let place = Place { file: "profiles/a.yaml".into(), line: 7, column: 5 };
+        let mut all = vec![Finding::new(&Rule::HOST_OFF_VM, "vm-1 would not start").on_host(&"esx-1".into())];
+        for host in ["esx-1", "esx-2", "esx-3"] {
+            let finding = Finding::new(&Rule::HOST_VMS, "VMs are powered on");
+            all.push(finding.on_host(&host.into()).at(&place).hint("move them away").in_pool("infer"));
+        }
+        let mut accepted = Finding::new(&Rule::DRV_DIFFERS, "driver 580 instead of 570").on_host(&"esx-4".into());
+        accepted.severity = Severity::Warning;
+        accepted.accepted =
+            Some(Acceptance { reason: "case 17".into(), until: "2026-12-31".into(), place: place.clone() });
+        all.push(accepted);
+        let mut paper = Paper::new();
+        findings(&mut paper, &all);
+        insta::assert_snapshot!(paper.render(false));
+    }
+
+    #[test]
+    fn nothing_is_written_for_no_findings() {
+        let mut paper = Paper::new();
+        findings(&mut paper, &[]);
+        assert_eq!(paper.render(false), "");
+    }
+}

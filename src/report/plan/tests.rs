@@ -1,0 +1,172 @@
+use super::*;
+use crate::model::{
+    AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, Pace, Place, PlanId, Product,
+    Rule, SiteIdentity, VgpuMode, VgpuSize,
+};
+use crate::plan::{
+    Capacity, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots, SlowFacts, SlowGpu,
+};
+
+const H100_NVL: PciId = PciId { vendor: 0x10de, device: 0x2321, sub_vendor: 0x10de, sub_device: 0x1839 };
+
+fn address(bus: u8) -> PciAddress {
+    PciAddress { segment: 0, bus, device: 0, function: 0 }
+}
+
+fn passed_through() -> GpuSetting {
+    GpuSetting {
+        passthru_enabled: true,
+        passthru_active: true,
+        label: Fact::Known("train".to_owned()),
+        configured_type: Fact::Known(GraphicsType::Shared),
+        configured_mode: Fact::<VgpuMode>::Absent,
+        active_type: Fact::Absent,
+        active_mode: Fact::Absent,
+    }
+}
+
+fn step(does: &str, expects: &str, perhaps: bool) -> Outline {
+    Outline { does: does.to_owned(), expects: expects.to_owned(), perhaps }
+}
+
+fn host(name: &str) -> HostPlan {
+    let buses = [0x3b, 0x5e, 0x86, 0xaf];
+    let gpu = |bus| SlowGpu { address: address(bus), id: H100_NVL, setting: passed_through() };
+    HostPlan {
+        host: HostRef {
+            moref: MoRef::new("HostSystem", format!("host-{name}")),
+            name: name.into(),
+            path: format!("/DC1/host/gpu-a/{name}"),
+            cluster: "/DC1/host/gpu-a".into(),
+        },
+        uuid: format!("uuid-{name}"),
+        pool: "infer-h100nvl".into(),
+        slow: SlowFacts {
+            product: Product { version: "8.0.3".into(), build: "24022510".into() },
+            packages: Vec::new(),
+            default_type: GraphicsType::Shared,
+            policy: AssignmentPolicy::Performance,
+            gpus: buses.map(gpu).to_vec(),
+            rebind: false,
+        },
+        digest: String::new(),
+        target: HostTarget {
+            gpus: buses[..3]
+                .iter()
+                .map(|bus| GpuTarget {
+                    address: address(*bus),
+                    id: H100_NVL,
+                    mode: Mode::Vgpu { size: VgpuSize::Mixed },
+                    companions: if *bus == 0x3b {
+                        vec![PciAddress { function: 1, ..address(*bus) }]
+                    } else {
+                        Vec::new()
+                    },
+                })
+                .collect(),
+            others: vec![address(0xaf)],
+            placement: Some(AssignmentPolicy::Consolidation),
+            default_type: None,
+        },
+        impact: Impact::Reboot,
+        steps: vec![
+            step("enter maintenance mode", "no VM powered on", false),
+            step("switch passthrough off on 3 GPUs", "passthrough on, label train", false),
+            step("reboot", "3 changes that are configured and not active", false),
+            step("set mixed size again", "the size mode that the host ignored", true),
+        ],
+        reboots: Reboots { expected: 1, most: 2, why: vec!["the graphics entry may be ignored".into()] },
+        minutes: Minutes { expected: 21, most: 110, basis: "10 min a reboot".into() },
+        stays_in_maintenance: false,
+    }
+}
+
+fn not_acted_on(host: &str, reason: Reason, detail: &str) -> NotActed {
+    NotActed { host: host.into(), pool: "infer-h100nvl".into(), reason, detail: detail.into() }
+}
+
+fn a_plan() -> Plan {
+    let mut third = host("esx-gpu-03");
+    third.minutes.expected = 25;
+    Plan {
+        schema: "poolwright.plan/v1".into(),
+        id: PlanId("3f9a2c1b77d0e4551111".into()),
+        tool: "0.1.0".into(),
+        catalog: String::new(),
+        now: "2026-11-30T20:00:00Z".parse().unwrap(),
+        expires: "2026-12-01T20:00:00Z".parse().unwrap(),
+        inputs: Vec::new(),
+        site: SiteIdentity {
+            name: "fra1".into(),
+            address: "vc.lab".into(),
+            instance_uuid: "6f0e".into(),
+            version: "8.0.3".into(),
+            api_version: "8.0.3.0".into(),
+        },
+        desired: Desired {
+            site: At::new("fra1".into(), Place { file: "p.yaml".into(), line: 1, column: 1 }),
+            pace: Pace::default(),
+            pools: Vec::new(),
+        },
+        limits: Limits { hosts_at_once: 1, halt_after_failed_hosts: 1 },
+        order: ["esx-gpu-01", "東京-gpu-02", "esx-gpu-03"].map(HostName::from).to_vec(),
+        hosts: vec![host("esx-gpu-01"), host("東京-gpu-02"), third],
+        capacity: Capacity {
+            gpu_hours_tenths: 45,
+            gpu_hours_most_tenths: 220,
+            pools: vec![PoolCapacity {
+                pool: "infer-h100nvl".into(),
+                gpus: 24,
+                now: 20,
+                worst: 16,
+                unavailable: vec![not_acted_on("esx-gpu-06", Reason::Unknown, "not responding")],
+            }],
+        },
+        not_acted: vec![
+            not_acted_on("esx-gpu-04", Reason::Converged, "as the profile wants it"),
+            not_acted_on("esx-gpu-05", Reason::Converged, "as the profile wants it"),
+            not_acted_on("esx-gpu-06", Reason::Refused, "PW-HOST-02: the host does not answer vCenter"),
+        ],
+        findings: vec![
+            Finding::new(&Rule::HOST_NOT_CONNECTED, "the host does not answer vCenter (notResponding)")
+                .on_host(&"esx-gpu-06".into())
+                .hint("look at the host's console"),
+        ],
+    }
+}
+
+fn text(plan: &Plan) -> String {
+    let mut paper = Paper::new();
+    super::plan(&mut paper, plan);
+    paper.render(false)
+}
+
+#[test]
+fn a_plan_reads_as_a_reviewer_wants_it() {
+    insta::assert_snapshot!(text(&a_plan()));
+}
+
+#[test]
+fn d13_it_fits_a_hundred_columns_with_long_and_wide_names() {
+    let mut plan = a_plan();
+    let name = "ホスト-".repeat(9) + "esx-gpu-with-a-long-name.rack-17.row-c.fra1.example.internal";
+    plan.order[0] = HostName(name.clone());
+    plan.hosts[0].host.name = HostName(name.clone());
+    plan.not_acted[0].host = HostName(name);
+    let text = text(&plan);
+    for line in text.lines() {
+        assert!(unicode_width::UnicodeWidthStr::width(line) <= crate::report::WIDTH, "{line}");
+    }
+}
+
+#[test]
+fn a_plan_that_changes_nothing_says_so() {
+    let mut plan = a_plan();
+    plan.order.clear();
+    plan.hosts.clear();
+    plan.findings.clear();
+    plan.not_acted.truncate(2);
+    let text = text(&plan);
+    assert!(text.contains("No host is changed. 2 hosts as the profiles want it."), "{text}");
+    assert!(!text.contains("Order") && !text.contains("GPU-hours"), "{text}");
+}
