@@ -1,1 +1,29 @@
-//! rollout
+//! The rollout: an approved plan in, changed hosts and a journal out.
+//!
+//! ```text
+//!   Plan ──► per host, one at a time:
+//!              facts ─► budget ─► marker free? ─► visit() ─► VisitPlanned ─► marker
+//!                ─► step by step: StepStarted (synced) ─► fresh read, check ─► effect ─► wait ─► verify ─► StepDone
+//!                ─► gate ─► leave maintenance ─► marker cleared ─► HostReleased
+//!
+//!   event ──► journal (file) ──► fold ──► RunState ──► exit code, summary, resume
+//!     └─────► phase (per host, total)
+//!   markers ──► Memory: resume without a journal
+//! ```
+//!
+//! Knows neither profiles nor the catalogue: it is given a plan and a fleet. It never chooses a mode
+//! or an order; it refuses where the planner refuses.
+
+mod event;
+mod exit;
+mod kinds;
+mod phase;
+mod state;
+
+pub use event::{
+    Compensation, Entry, Event, FailureClass, GateResult, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
+};
+pub use exit::Exit;
+pub use kinds::{Held, LeftAs, Stage, StepKind};
+pub use phase::{HostPhase, IllegalEvent};
+pub use state::{FoldError, GateLine, HostState, RunState, Running, fold};

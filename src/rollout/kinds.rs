@@ -1,0 +1,176 @@
+//! Words that the journal, the phase and the summary share.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Compensation;
+use crate::model::RunId;
+use crate::plan::{Refusal, Step};
+
+/// A step without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StepKind {
+    /// Enter maintenance mode.
+    EnterMaintenance,
+    /// Write passthrough.
+    SetPassthrough,
+    /// Write the graphics configuration.
+    SetGraphics,
+    /// Reboot.
+    Reboot,
+    /// The host gate.
+    VerifyHost,
+    /// Leave maintenance mode.
+    ExitMaintenance,
+}
+
+impl From<&Step> for StepKind {
+    fn from(step: &Step) -> Self {
+        match step {
+            Step::EnterMaintenance => Self::EnterMaintenance,
+            Step::SetPassthrough { .. } => Self::SetPassthrough,
+            Step::SetGraphics { .. } => Self::SetGraphics,
+            Step::Reboot { .. } => Self::Reboot,
+            Step::VerifyHost => Self::VerifyHost,
+            Step::ExitMaintenance => Self::ExitMaintenance,
+        }
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::EnterMaintenance => "enter maintenance mode",
+            Self::SetPassthrough => "set passthrough",
+            Self::SetGraphics => "set graphics",
+            Self::Reboot => "reboot",
+            Self::VerifyHost => "verify the host",
+            Self::ExitMaintenance => "leave maintenance mode",
+        })
+    }
+}
+
+/// How far a visit is: the phase of its running step (DESIGN §6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    /// Facts are read and the marker is written.
+    Prechecking,
+    /// Entering maintenance.
+    ClosingHost,
+    /// In maintenance; nothing is written yet.
+    InMaintenance,
+    /// Modes are written.
+    Changing,
+    /// Rebooting.
+    Rebooting,
+    /// At the host gate.
+    VerifyingHost,
+    /// Leaving maintenance.
+    ExitingMaintenance,
+}
+
+impl Stage {
+    /// The stage in which this step runs.
+    pub fn of(step: StepKind) -> Self {
+        match step {
+            StepKind::EnterMaintenance => Self::ClosingHost,
+            StepKind::SetPassthrough | StepKind::SetGraphics => Self::Changing,
+            StepKind::Reboot => Self::Rebooting,
+            StepKind::VerifyHost => Self::VerifyingHost,
+            StepKind::ExitMaintenance => Self::ExitingMaintenance,
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prechecking => "prechecking",
+            Self::ClosingHost => "closing",
+            Self::InMaintenance => "in maintenance",
+            Self::Changing => "changing",
+            Self::Rebooting => "rebooting",
+            Self::VerifyingHost => "verifying",
+            Self::ExitingMaintenance => "leaving maintenance",
+        })
+    }
+}
+
+/// Why a host is held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+pub enum Held {
+    /// The planner refused the visit; a refusal of class *stale* concerns the plan's own facts.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// Another run has its marker on the host; its age does not matter.
+    #[error("another run ({run}) has marked the host")]
+    ForeignMarker {
+        /// Which.
+        run: RunId,
+    },
+    /// The marker on the host could not be read or understood: it counts as another run's.
+    #[error("the host carries a marker that cannot be read: {why}")]
+    UnreadableMarker {
+        /// Why.
+        why: String,
+    },
+    /// Our marker could not be written, or did not read back as written.
+    #[error("the marker could not be written: {why}")]
+    MarkerNotWritten {
+        /// Why.
+        why: String,
+    },
+    /// Too many hosts of the pool are out of service.
+    #[error("{} of pool {pool} out of service ({}), allowed {most}", down.len(), down.join(", "))]
+    Budget {
+        /// The pool.
+        pool: String,
+        /// `maxUnavailable`.
+        most: u32,
+        /// Hosts that are out of service, each with its cause.
+        down: Vec<String>,
+    },
+    /// Somebody else acts on the host: took it into maintenance, out of it, or works on it now.
+    #[error("{what}")]
+    Taken {
+        /// A sentence: what, who and when, as far as it can be known.
+        what: String,
+    },
+    /// The journal and the state before the visit are lost, and the marker's short form does not
+    /// equal what is there.
+    #[error("baseline lost, compare by hand: {what}")]
+    BaselineLost {
+        /// What differs.
+        what: String,
+    },
+}
+
+/// How a host was left when its visit stopped before the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftAs {
+    /// Whether it is in maintenance mode; none if that could not be read.
+    pub maintenance: Option<bool>,
+    /// What is configured and waits for a reboot, one line each.
+    pub pending: Vec<String>,
+    /// Whether our marker is still on it.
+    pub marker: bool,
+    /// Side settings that are not put back.
+    pub uncompensated: Vec<Compensation>,
+    /// What else is to be known: what could not be read, what runs on the server.
+    pub notes: Vec<String>,
+    /// When it was looked at, by our clock.
+    pub at: Timestamp,
+}
+
+impl LeftAs {
+    /// Whether nothing of ours is left on the host.
+    pub fn is_clean(&self) -> bool {
+        !self.marker && self.uncompensated.is_empty()
+    }
+}

@@ -1,0 +1,320 @@
+//! What a run has come to: the fold of its journal. Summary, exit code and resume read this.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Compensation, Entry, Event, FailureClass, GateResult, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal,
+    StepKind,
+};
+use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
+use crate::plan::{Input, Memory, Step, Visit};
+
+/// A run, folded from its journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunState {
+    /// Its id.
+    pub run: RunId,
+    /// Its plan.
+    pub plan: PlanId,
+    /// Version of the program that began it.
+    pub tool: String,
+    /// The documents that the plan was made from.
+    pub inputs: Vec<Input>,
+    /// `about.instanceUuid` of the vCenter.
+    pub site_uuid: String,
+    /// Who is logged in there.
+    pub user: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When the last line was written.
+    pub last: Timestamp,
+    /// Lines of the journal.
+    pub lines: u64,
+    /// Hosts in the order in which they are visited.
+    pub order: Vec<HostName>,
+    /// Each host of the plan.
+    pub hosts: BTreeMap<HostName, HostState>,
+    /// Why no new host is started, if so.
+    pub halted: Option<String>,
+    /// The signal that stopped the process, if one did.
+    pub signal: Option<Signal>,
+    /// Whether the process that wrote last is (or was) giving back hosts.
+    pub aborting: bool,
+    /// How it ended; none while it runs, or if its process died.
+    pub finished: Option<RunOutcome>,
+}
+
+/// One host of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostState {
+    /// Where its visit stands.
+    pub phase: HostPhase,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// What the visit remembers.
+    pub memory: Memory,
+    /// The steps as planned last.
+    pub visit: Option<Visit>,
+    /// The step that was started and is neither done nor failed.
+    pub running: Option<Running>,
+    /// Steps that are done, in order.
+    pub done: Vec<StepKind>,
+    /// Side settings that are changed and not put back.
+    pub armed: Vec<Compensation>,
+    /// Side settings that had another value than ours when they were to be put back.
+    pub left_alone: Vec<(Compensation, String)>,
+    /// The marker as written last.
+    pub marker: Option<Marker>,
+    /// The gate as read last: check, subject, result, evidence.
+    pub gate: Vec<GateLine>,
+}
+
+/// One line of the host gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GateLine {
+    /// Which check.
+    pub gate: String,
+    /// Of what.
+    pub subject: String,
+    /// What it says.
+    pub result: GateResult,
+    /// What was read.
+    pub evidence: String,
+}
+
+/// A step that was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Running {
+    /// The step.
+    pub step: Step,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The server's time when the first attempt began: tasks queued since then may be ours.
+    pub server_time: Timestamp,
+    /// The server's task, if we saw it.
+    pub task: Option<MoRef>,
+}
+
+/// Why a journal does not fold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// No line, or the first is not the start of a run.
+    #[error("the journal does not begin with RunStarted")]
+    NoStart,
+    /// A line that cannot follow the ones before it.
+    #[error("line {n} cannot follow the lines before it")]
+    Illegal {
+        /// Its number.
+        n: u64,
+        /// Why.
+        #[source]
+        source: IllegalEvent,
+    },
+    /// A line about a host that is not in the plan, or about none where it must be about one.
+    #[error("line {n} ({event}) is not about a host of the plan")]
+    NoSuchHost {
+        /// Its number.
+        n: u64,
+        /// The event.
+        event: &'static str,
+    },
+}
+
+/// Folds a journal.
+///
+/// # Errors
+/// [`FoldError`] names the line that cannot be.
+pub fn fold<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Result<RunState, FoldError> {
+    let mut entries = entries.into_iter();
+    let mut state = entries.next().and_then(RunState::start).ok_or(FoldError::NoStart)?;
+    for entry in entries {
+        state.take(entry)?;
+    }
+    Ok(state)
+}
+
+impl RunState {
+    /// The state after the first line; none if that is not [`Event::RunStarted`].
+    pub fn start(entry: &Entry) -> Option<Self> {
+        let Event::RunStarted { run, tool, plan, inputs, site_uuid, user, hosts } = &entry.e else { return None };
+        Some(Self {
+            run: run.clone(),
+            plan: plan.clone(),
+            tool: tool.clone(),
+            inputs: inputs.clone(),
+            site_uuid: site_uuid.clone(),
+            user: user.clone(),
+            started: entry.at,
+            last: entry.at,
+            lines: entry.n,
+            order: hosts.clone(),
+            hosts: hosts.iter().map(|host| (host.clone(), HostState::new())).collect(),
+            halted: None,
+            signal: None,
+            aborting: false,
+            finished: None,
+        })
+    }
+
+    /// Takes the next line in.
+    ///
+    /// # Errors
+    /// [`FoldError`] if it cannot follow; the state is then unchanged.
+    pub fn take(&mut self, entry: &Entry) -> Result<(), FoldError> {
+        match &entry.e {
+            Event::RunStarted { .. } => {
+                let source = IllegalEvent { phase: "begun".to_owned(), event: entry.e.name() };
+                return Err(FoldError::Illegal { n: entry.n, source });
+            }
+            Event::RunResumed { user, how, .. } => {
+                self.user.clone_from(user);
+                self.signal = None;
+                self.halted = None;
+                self.finished = None;
+                self.aborting = *how == Resumed::Abort;
+            }
+            Event::Signal { signal } => self.signal = Some(*signal),
+            Event::Halted { why } => self.halted = Some(why.clone()),
+            Event::RunFinished { outcome } => self.finished = Some(*outcome),
+            about_a_host => {
+                let name = entry.host.as_ref();
+                let host = name.and_then(|name| self.hosts.get_mut(name));
+                let host = host.ok_or(FoldError::NoSuchHost { n: entry.n, event: about_a_host.name() })?;
+                host.take(entry.at, about_a_host).map_err(|source| FoldError::Illegal { n: entry.n, source })?;
+            }
+        }
+        self.last = entry.at;
+        self.lines = entry.n;
+        Ok(())
+    }
+
+    /// Hosts in the order of the plan, each with its state.
+    pub fn in_order(&self) -> impl Iterator<Item = (&HostName, &HostState)> {
+        self.order.iter().filter_map(|name| self.hosts.get_key_value(name))
+    }
+}
+
+impl HostState {
+    fn new() -> Self {
+        Self {
+            phase: HostPhase::Pending,
+            since: None,
+            memory: Memory::default(),
+            visit: None,
+            running: None,
+            done: Vec::new(),
+            armed: Vec::new(),
+            left_alone: Vec::new(),
+            marker: None,
+            gate: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, at: Timestamp, event: &Event) -> Result<(), IllegalEvent> {
+        let phase = self.phase.next(event)?;
+        if phase != self.phase {
+            self.phase = phase;
+            self.since = Some(at);
+        }
+        match event {
+            Event::VisitPlanned { visit, memory, .. } => {
+                self.visit = Some(visit.clone());
+                self.memory = memory.clone();
+                self.running = None;
+                self.gate.clear();
+            }
+            Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
+            Event::MarkerWritten { marker: Some(marker) } => {
+                if marker.phase == MarkerPhase::Rebooting {
+                    self.memory.boot_before = Some(marker.boot);
+                }
+                self.marker = Some(marker.as_ref().clone());
+            }
+            // Nothing of ours is left on the host: the visit has nothing to remember.
+            Event::MarkerWritten { marker: None } => {
+                self.marker = None;
+                self.memory = Memory::default();
+            }
+            Event::Armed { comp } if !self.armed.contains(comp) => self.armed.push(comp.clone()),
+            Event::Undone { comp } => self.disarm(comp),
+            Event::LeftAlone { comp, found } => {
+                self.disarm(comp);
+                self.left_alone.push((comp.clone(), found.clone()));
+            }
+            Event::StepStarted { step, attempt, server_time, .. } => self.begin(step, *attempt, *server_time),
+            Event::TaskSeen { key, .. } => {
+                if let Some(running) = &mut self.running {
+                    running.task = Some(key.clone());
+                }
+            }
+            Event::StepDone { step, how, .. } => {
+                if (*step, *how) == (StepKind::Reboot, How::Did) {
+                    self.memory.reboots += 1;
+                }
+                self.done.push(*step);
+                self.running = None;
+            }
+            Event::StepFailed { step, class, .. } => {
+                // Refused before it was sent: whatever is there now is not our doing.
+                if (*step, *class) == (StepKind::EnterMaintenance, FailureClass::Refused) {
+                    self.memory.entered = false;
+                }
+                self.running = None;
+            }
+            Event::GateRead { gate, subject, result, evidence } => {
+                self.gate.retain(|line| (&line.gate, &line.subject) != (gate, subject));
+                self.gate.push(GateLine {
+                    gate: gate.clone(),
+                    subject: subject.clone(),
+                    result: *result,
+                    evidence: evidence.clone(),
+                });
+            }
+            Event::Armed { .. }
+            | Event::HostHeld { .. }
+            | Event::HostLeft { .. }
+            | Event::HostReleased { .. }
+            | Event::RunStarted { .. }
+            | Event::RunResumed { .. }
+            | Event::Signal { .. }
+            | Event::Halted { .. }
+            | Event::RunFinished { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {
+        match step {
+            Step::EnterMaintenance => {
+                self.memory.begun = true;
+                self.memory.entered = true;
+            }
+            Step::Reboot { pending } => {
+                self.memory.begun = true;
+                self.memory.pending_before = Some(pending.clone());
+            }
+            Step::SetPassthrough { .. } | Step::SetGraphics { .. } => self.memory.begun = true,
+            Step::VerifyHost | Step::ExitMaintenance => {}
+        }
+        let first = match &self.running {
+            Some(running) if attempt > 1 && running.step == *step => running.server_time,
+            Some(_) | None => server_time,
+        };
+        let task = self.running.take().and_then(|running| running.task).filter(|_| attempt > 1);
+        self.running = Some(Running { step: step.clone(), attempt, server_time: first, task });
+    }
+
+    fn disarm(&mut self, comp: &Compensation) {
+        self.armed.retain(|armed| armed != comp);
+        match comp {
+            Compensation::Maintenance => self.memory.entered = false,
+        }
+    }
+}
