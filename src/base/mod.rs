@@ -9,6 +9,7 @@
 //!   logging   tracing set-up and redaction
 //! ```
 
+pub mod clock;
 pub mod files;
 pub mod logging;
 pub mod net;
