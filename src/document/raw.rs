@@ -1,0 +1,205 @@
+//! The frame of a document: `apiVersion`, `kind`, `metadata.name`, `spec`.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::model::{At, Place};
+
+use super::de::{Context, De, Fault, Path};
+use super::nearest::nearest;
+use super::problem::Problem;
+use super::source::Source;
+use super::tree::{self, Node, Spot, SyntaxError, Value};
+
+/// The only version of the documents.
+pub const API_VERSION: &str = "poolwright/v1";
+
+/// The kinds of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A pool of GPU hosts: what they should be.
+    GpuPool,
+    /// A vCenter and how to reach it.
+    Site,
+    /// A simulated fleet.
+    World,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::GpuPool, Self::Site, Self::World];
+
+    /// As it is written in a document.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::GpuPool => "GpuPool",
+            Self::Site => "Site",
+            Self::World => "World",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A document whose frame is read and whose `spec` is not.
+#[derive(Debug, Clone)]
+pub struct RawDocument {
+    /// Its kind.
+    pub kind: At<Kind>,
+    /// `metadata.name`.
+    pub name: At<String>,
+    spec: Node,
+    spec_key: Spot,
+    source: Arc<Source>,
+}
+
+/// A document that is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document<T> {
+    /// `metadata.name`.
+    pub name: At<String>,
+    /// `spec`.
+    pub spec: T,
+    /// The file it stands in, for source lines.
+    pub source: Arc<Source>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    api_version: At<String>,
+    kind: At<String>,
+    metadata: Metadata,
+    #[serde(rename = "spec")]
+    _spec: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: At<String>,
+}
+
+/// Reads the frames of all documents of a file. A document with a problem does not hide the others;
+/// a document that can still be read further is given beside its problems.
+pub fn read(path: &str, bytes: &[u8]) -> (Vec<RawDocument>, Vec<Problem>) {
+    let source = match Source::new(path, bytes) {
+        Ok(source) => Arc::new(source),
+        Err(problem) => return (Vec::new(), vec![*problem]),
+    };
+    let chunks = source.chunks();
+    let (mut documents, mut problems) = (Vec::new(), Vec::new());
+    if chunks.is_empty() {
+        problems.push(Problem {
+            place: source.place(0, 0),
+            message: "the file holds no document".to_owned(),
+            snippet: None,
+            hint: Some(format!("a document starts with `apiVersion: {API_VERSION}`")),
+        });
+    }
+    for chunk in &chunks {
+        match tree::parse(&source, chunk) {
+            Ok(root) => documents.extend(frame(root, &source, &mut problems)),
+            Err(SyntaxError { spot, message, hint }) => {
+                problems.push(problem(&source, spot, message, hint.map(str::to_owned)));
+            }
+        }
+    }
+    (documents, problems)
+}
+
+fn problem(source: &Source, spot: Spot, message: String, hint: Option<String>) -> Problem {
+    let place = source.place(spot.line, spot.column);
+    let snippet = source.snippet(&place, spot.length);
+    Problem { place, message, snippet, hint }
+}
+
+/// Reads a node as a type; gives the value, if any, and what was wrong.
+fn typed<T: DeserializeOwned>(source: &Source, node: &Node, from: Spot, root: &str) -> (Option<T>, Vec<Problem>) {
+    let context = Context { file: source.file(), faults: RefCell::new(Vec::new()) };
+    let path = Path::Root(root);
+    let result = T::deserialize(De { node, from, path: &path, context: &context });
+    let mut faults = context.faults.into_inner();
+    let value = match result {
+        Ok(value) => Some(value),
+        Err(fault) => {
+            if !fault.told {
+                faults.push(fault);
+            }
+            None
+        }
+    };
+    let mut problems: Vec<Problem> = faults
+        .into_iter()
+        .map(|Fault { spot, message, hint, .. }| problem(source, spot.unwrap_or(from), message, hint))
+        .collect();
+    problems.sort_by(|a, b| a.place.cmp(&b.place));
+    (value, problems)
+}
+
+fn frame(root: Node, source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<RawDocument> {
+    let start = Spot { length: 1, ..root.spot };
+    let (frame, found) = typed::<Frame>(source, &root, start, "document");
+    problems.extend(found);
+    let Frame { api_version, kind, metadata, .. } = frame?;
+    let place_problem = |place: &Place, length: usize, message: String, hint: String| {
+        let length = super::source::number(length);
+        problem(source, Spot { line: place.line, column: place.column, length }, message, Some(hint))
+    };
+    let mut known = true;
+    if api_version.value != API_VERSION {
+        let message = format!("there is no apiVersion `{api_version}`");
+        let hint = format!("write `apiVersion: {API_VERSION}`");
+        problems.push(place_problem(&api_version.place, api_version.chars().count(), message, hint));
+        known = false;
+    }
+    let found = Kind::ALL.into_iter().find(|known| known.as_str() == kind.value);
+    if found.is_none() {
+        let names = Kind::ALL.map(Kind::as_str);
+        let hint = match nearest(&kind, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("kinds are {}", names.join(", ")),
+        };
+        problems.push(place_problem(&kind.place, kind.chars().count(), format!("there is no kind `{kind}`"), hint));
+    }
+    let name = metadata.name;
+    if !is_name(&name) {
+        let message = format!("`{}` is no name of a document", name.escape_debug());
+        let hint = "1 to 63 letters, digits, `-`, `_` and `.`, a letter or digit first".to_owned();
+        problems.push(place_problem(&name.place, name.chars().count(), message, hint));
+    }
+    let kind = At::new(found.filter(|_| known)?, kind.place);
+    let Value::Map(entries) = root.value else { return None };
+    let spec = entries.into_iter().find(|entry| entry.name() == "spec")?;
+    Some(RawDocument { kind, name, spec_key: spec.key.spot, spec: spec.value, source: source.clone() })
+}
+
+/// Names stand in reports, plans and commands: no spaces, quotes or signs that a shell reads.
+fn is_name(name: &str) -> bool {
+    let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.len() <= 63 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(sign)
+}
+
+impl RawDocument {
+    /// Reads the `spec`. All unknown and duplicate keys are told, and the first wrong value.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<Document<T>, Vec<Problem>> {
+        match typed(&self.source, &self.spec, self.spec_key, "spec") {
+            (Some(spec), problems) if problems.is_empty() => {
+                Ok(Document { name: self.name.clone(), spec, source: self.source.clone() })
+            }
+            (_, problems) => Err(problems),
+        }
+    }
+
+    /// The file it stands in.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+}
