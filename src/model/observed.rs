@@ -36,6 +36,8 @@ pub struct Observed {
     pub site: SiteIdentity,
     /// When the reading began, by the server's clock.
     pub taken_at: Timestamp,
+    /// Whether the custom field [`Marker::FIELD`](super::Marker::FIELD) is defined on this vCenter.
+    pub marker_field: Fact<bool>,
     /// Hosts by name. Two hosts of one name in two clusters are told apart by [`HostRef::path`],
     /// which is the key.
     pub hosts: BTreeMap<String, HostRecord>,

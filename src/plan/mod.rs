@@ -3,16 +3,34 @@
 //! ```text
 //!   Desired + Observed + now ──plan()──► Plan          approved by people: hosts, target modes, bounds
 //!   HostPlan + HostRecord + Memory ──visit()──► Visit  one host's steps, from any mid-state
-//!   Step + HostView ──check(), verify()──► AlreadyDone | Ready | Refused,  Reached | NotYet
+//!   Step + HostView ──check(), verify()──► AlreadyDone | Ready | InFlight | Refused,  Reached | NotYet
+//!   HostPlan + Baseline + HostView ──gate()──► a line for each thing that must be so
 //! ```
 //!
 //! Knows no clock, no I/O, no environment and no randomness: the same inputs give the same bytes.
 
+mod check;
+mod fleet;
+mod gate;
+mod memory;
+mod planner;
+mod seal;
+mod setting;
+mod step;
+mod times;
 mod types;
 mod visit;
 
+pub use check::{Check, Verify};
+pub use fleet::out_of_service;
+pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
+pub use memory::{Memory, OurMaintenance, RebootAsked};
+pub use planner::plan;
+pub use seal::PlanFileError;
+pub use setting::GpuSetting;
+pub use step::{Change, GraphicsChange, PassthruChange, Step};
 pub use types::{
     Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NotActed, Outline, Plan, PoolCapacity,
     Reason, Reboots, SlowFacts, SlowGpu,
 };
-pub use visit::{GpuSetting, GraphicsChange, Memory, PassthruChange, Refusal, Step, Visit};
+pub use visit::{Refusal, Visit, visit};

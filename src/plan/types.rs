@@ -104,6 +104,9 @@ pub struct HostPlan {
     pub minutes: Minutes,
     /// Whether the host was found in maintenance and is left there.
     pub stays_in_maintenance: bool,
+    /// Parity that could not be read, which somebody accepted: the gate does not check it
+    /// (`datastores`, `uplinks`, `ha`, `crypto`, `alarms`).
+    pub not_checked: Vec<String>,
 }
 
 /// What the plan rests on: compared before the host's first effect.
@@ -120,8 +123,8 @@ pub struct SlowFacts {
     pub policy: AssignmentPolicy,
     /// GPUs, all of the host, in address order.
     pub gpus: Vec<SlowGpu>,
-    /// Whether devices can be rebound without a reboot.
-    pub rebind: bool,
+    /// SHA-256 of the addresses and ids of all other PCI devices.
+    pub devices: String,
 }
 
 /// One GPU: identity and mode, configured and active.
@@ -258,4 +261,6 @@ pub enum Reason {
     Unknown,
     /// Found in maintenance, or marked by another run.
     Held,
+    /// As many hosts of its pool are out of service as the pool allows.
+    Budget,
 }

@@ -1,0 +1,88 @@
+//! What a visit remembers of itself: from the journal's fold, or else from the marker.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Step;
+use crate::model::Baseline;
+
+/// What a visit remembers of itself. The default is a visit that did nothing yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Memory {
+    /// A first effect was sent: slow facts are no longer compared.
+    pub begun: bool,
+    /// How far our maintenance is.
+    pub maintenance: OurMaintenance,
+    /// Reboots of this visit that are proven.
+    pub reboots: u32,
+    /// The reboot that was asked for last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_reboot: Option<RebootAsked>,
+    /// A graphics write was sent while its GPUs were still passed through; it is not sent again
+    /// before they are not.
+    pub early_graphics_sent: bool,
+    /// State before the visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+}
+
+/// How far the maintenance that we asked for is. Leaving it is ours only if entering was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OurMaintenance {
+    /// We did not ask for it.
+    #[default]
+    NotAsked,
+    /// We asked for it; whether the host is in it is not proven.
+    Asked,
+    /// The host was in it.
+    Closed,
+    /// We asked to leave it.
+    Leaving,
+}
+
+/// A reboot that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RebootAsked {
+    /// Boot time before it.
+    pub boot_before: Timestamp,
+    /// What was pending: the same after it means that it had no effect.
+    pub pending: Vec<String>,
+    /// A later boot time was seen; it is counted in [`Memory::reboots`].
+    pub proven: bool,
+}
+
+impl Memory {
+    /// The step's effect is about to be sent.
+    pub fn started(&mut self, step: &Step) {
+        match step {
+            Step::EnterMaintenance => self.maintenance = OurMaintenance::Asked,
+            Step::ExitMaintenance => self.maintenance = OurMaintenance::Leaving,
+            Step::SetGraphics { early: true, .. } => self.early_graphics_sent = true,
+            Step::Reboot { pending, boot_before } => {
+                self.last_reboot =
+                    Some(RebootAsked { boot_before: *boot_before, pending: pending.clone(), proven: false });
+            }
+            Step::SetPassthrough { .. } | Step::SetGraphics { .. } => {}
+            // Reads only.
+            Step::VerifyHost => return,
+        }
+        self.begun = true;
+    }
+
+    /// The step is verified, whether we did it or found it done.
+    pub fn done(&mut self, step: &Step) {
+        match step {
+            Step::EnterMaintenance => self.maintenance = OurMaintenance::Closed,
+            Step::Reboot { .. } => {
+                if let Some(asked) = self.last_reboot.as_mut().filter(|asked| !asked.proven) {
+                    asked.proven = true;
+                    self.reboots += 1;
+                }
+            }
+            Step::ExitMaintenance | Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => {}
+        }
+    }
+}

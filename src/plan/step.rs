@@ -1,0 +1,202 @@
+//! The steps of a visit. What a step expects to find travels with it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, PciAddress, VgpuMode};
+
+/// A value that is changed: what is expected before, and what is set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change<T> {
+    /// Expected before.
+    pub from: T,
+    /// Set.
+    pub to: T,
+}
+
+/// One entry of `UpdatePassthruConfig`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PassthruChange {
+    /// Which function.
+    pub address: PciAddress,
+    /// Whether it should be passed through.
+    pub enabled: bool,
+    /// Label to set; `Some("")` clears it, `None` leaves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// `passthruEnabled` that is expected before.
+    pub from_enabled: bool,
+    /// Label that is expected before.
+    pub from_label: Fact<String>,
+}
+
+/// One entry of `UpdateGraphicsConfig.deviceType`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GraphicsChange {
+    /// Which GPU.
+    pub address: PciAddress,
+    /// Type to set.
+    pub graphics_type: GraphicsType,
+    /// Size mode to set; `None` leaves it ("if this value is unset, the mode remains unchanged").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vgpu_mode: Option<VgpuMode>,
+    /// Configured type that is expected before.
+    pub from_type: Fact<GraphicsType>,
+    /// Configured size mode that is expected before.
+    pub from_mode: Fact<VgpuMode>,
+}
+
+/// One step of a visit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Step {
+    /// Enter maintenance mode; the host has no VM powered on.
+    EnterMaintenance,
+    /// `UpdatePassthruConfig` with exactly these entries, `applyNow` unset.
+    SetPassthrough {
+        /// Entries in address order.
+        changes: Vec<PassthruChange>,
+    },
+    /// `UpdateGraphicsConfig`: the whole configuration as read, with these changes
+    /// ([`Step::merged`]).
+    SetGraphics {
+        /// Host default to set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        default_type: Option<Change<GraphicsType>>,
+        /// Assignment policy to set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<Change<AssignmentPolicy>>,
+        /// Devices in address order.
+        devices: Vec<GraphicsChange>,
+        /// The devices are still passed through: the server may store the entries, ignore them or
+        /// refuse the call (docs/assumptions.md). None of the three is a failure: the facts are read
+        /// again after the reboot, and what is missing is sent again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        early: bool,
+    },
+    /// `RebootHost_Task`, in maintenance; proven by the boot time. After it, done or found done,
+    /// the visit is planned anew.
+    Reboot {
+        /// What is configured and not active, one line each.
+        pending: Vec<String>,
+        /// Boot time before it.
+        boot_before: Timestamp,
+    },
+    /// The host gate: signature on active fields, device set, other GPUs, parity.
+    VerifyHost,
+    /// Leave maintenance mode, and pass the gate once more: what only an open host shows (the HA
+    /// agent) is judged here.
+    ExitMaintenance,
+}
+
+impl Step {
+    /// The configuration to send: all of `current`, with the changes of this step. The whole list
+    /// goes out because it is not documented whether the server merges or replaces it
+    /// (vsphere-gpu §1.2). `None` for a step that writes no graphics configuration.
+    pub fn merged(&self, current: &GraphicsConfig) -> Option<GraphicsConfig> {
+        let Self::SetGraphics { default_type, policy, devices, .. } = self else {
+            return None;
+        };
+        let mut config = current.clone();
+        if let Some(change) = default_type {
+            config.default_type = change.to.clone();
+        }
+        if let Some(change) = policy {
+            config.policy = change.to.clone();
+        }
+        for change in devices {
+            let mode = change.vgpu_mode.clone().map(Fact::Known);
+            match config.devices.iter_mut().find(|entry| entry.address == change.address) {
+                Some(entry) => {
+                    entry.graphics_type = change.graphics_type.clone();
+                    if let Some(mode) = mode {
+                        entry.vgpu_mode = mode;
+                    }
+                }
+                None => config.devices.push(GraphicsDeviceConfig {
+                    address: change.address,
+                    graphics_type: change.graphics_type.clone(),
+                    vgpu_mode: mode.unwrap_or(Fact::Absent),
+                }),
+            }
+        }
+        Some(config)
+    }
+
+    /// Whether the step disturbs what runs on the host: it is done in maintenance mode only.
+    pub fn needs_maintenance(&self) -> bool {
+        match self {
+            Self::SetPassthrough { changes } => changes.iter().any(|change| change.enabled != change.from_enabled),
+            Self::SetGraphics { devices, default_type, .. } => !devices.is_empty() || default_type.is_some(),
+            Self::Reboot { .. } | Self::ExitMaintenance => true,
+            Self::EnterMaintenance | Self::VerifyHost => false,
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EnterMaintenance => f.write_str("enter maintenance mode"),
+            Self::SetPassthrough { changes } => {
+                f.write_str("set passthrough: ")?;
+                join(f, changes, "; ")
+            }
+            Self::SetGraphics { default_type, policy, devices, early } => {
+                f.write_str("set graphics: ")?;
+                let mut parts: Vec<String> = Vec::new();
+                parts.extend(default_type.iter().map(|c| format!("host default {} to {}", c.from, c.to)));
+                parts.extend(policy.iter().map(|c| format!("assignment policy {} to {}", c.from, c.to)));
+                parts.extend(devices.iter().map(ToString::to_string));
+                join(f, &parts, "; ")?;
+                if *early { f.write_str(" (again after the reboot, if the host ignores it now)") } else { Ok(()) }
+            }
+            Self::Reboot { pending, .. } => {
+                f.write_str("reboot, to activate: ")?;
+                join(f, pending, "; ")
+            }
+            Self::VerifyHost => f.write_str("verify the host"),
+            Self::ExitMaintenance => f.write_str("leave maintenance mode"),
+        }
+    }
+}
+
+impl fmt::Display for PassthruChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if self.enabled != self.from_enabled {
+            f.write_str(if self.enabled { " on" } else { " off" })?;
+        }
+        match self.label.as_deref() {
+            None => Ok(()),
+            Some("") => f.write_str(", label cleared"),
+            Some(label) => write!(f, ", label {label}"),
+        }
+    }
+}
+
+impl fmt::Display for GraphicsChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.address, self.graphics_type)?;
+        match &self.vgpu_mode {
+            Some(mode) => write!(f, ", {mode}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the parts with `separator` between them.
+fn join<T: fmt::Display>(f: &mut fmt::Formatter<'_>, parts: &[T], separator: &str) -> fmt::Result {
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            f.write_str(separator)?;
+        }
+        write!(f, "{part}")?;
+    }
+    Ok(())
+}
