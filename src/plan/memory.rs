@@ -1,10 +1,10 @@
 //! What a visit remembers of itself: from the journal's fold, or else from the marker.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use crate::model::Baseline;
+use crate::model::{Baseline, Fact};
 
 /// What a visit remembers of itself. The default is a visit that did nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,10 @@ pub struct RebootAsked {
 }
 
 impl Memory {
+    /// The least that the boot time moves with a reboot: it drifts by fractions of a second between
+    /// reads, with the clock (vsphere-gpu §3.5), and no server boots within a minute.
+    pub const BOOT_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
+
     /// The step's effect is about to be sent.
     pub fn started(&mut self, step: &Step) {
         match step {
@@ -62,6 +66,8 @@ impl Memory {
             Step::ExitMaintenance => self.maintenance = OurMaintenance::Leaving,
             Step::SetGraphics { early: true, .. } => self.early_graphics_sent = true,
             Step::Reboot { pending, boot_before } => {
+                // The boot time of now proves or denies the reboot before.
+                self.reboots = self.reboots_by(&Fact::Known(*boot_before));
                 self.last_reboot =
                     Some(RebootAsked { boot_before: *boot_before, pending: pending.clone(), proven: false });
             }
@@ -72,7 +78,7 @@ impl Memory {
         self.begun = true;
     }
 
-    /// The step is verified, whether we did it or found it done.
+    /// The step was done by us, and that is verified.
     pub fn done(&mut self, step: &Step) {
         match step {
             Step::EnterMaintenance => self.maintenance = OurMaintenance::Closed,
@@ -84,5 +90,18 @@ impl Memory {
             }
             Step::ExitMaintenance | Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => {}
         }
+    }
+
+    /// Reboots of this visit, with the last one if this boot time proves it.
+    pub fn reboots_by(&self, boot_time: &Fact<Timestamp>) -> u32 {
+        let unproven = self.last_reboot.as_ref().is_some_and(|asked| !asked.proven && asked.happened(boot_time));
+        self.reboots + u32::from(unproven)
+    }
+}
+
+impl RebootAsked {
+    /// Whether this boot time proves it.
+    pub fn happened(&self, boot_time: &Fact<Timestamp>) -> bool {
+        boot_time.known().is_some_and(|now| now.duration_since(self.boot_before) > Memory::BOOT_TOLERANCE)
     }
 }

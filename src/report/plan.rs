@@ -244,6 +244,7 @@ fn not_acted(paper: &mut Paper, hosts: &[NotActed]) {
         let (word, tone) = match reason.0 {
             Reason::Converged => ("converged", Tone::Good),
             Reason::Held => ("held", Tone::Warn),
+            Reason::Budget => ("no room", Tone::Warn),
             Reason::Refused => ("refused", Tone::Bad),
             Reason::Unknown => ("unknown", Tone::Bad),
         };

@@ -9,8 +9,8 @@ use super::{
     Compensation, Entry, Event, FailureClass, GateResult, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal,
     StepKind,
 };
-use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
-use crate::plan::{Input, Memory, Step, Visit};
+use crate::model::{HostName, Marker, MoRef, PlanId, RunId};
+use crate::plan::{Input, Memory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,9 +232,6 @@ impl HostState {
             }
             Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
             Event::MarkerWritten { marker: Some(marker) } => {
-                if marker.phase == MarkerPhase::Rebooting {
-                    self.memory.boot_before = Some(marker.boot);
-                }
                 self.marker = Some(marker.as_ref().clone());
             }
             // Nothing of ours is left on the host: the visit has nothing to remember.
@@ -255,16 +252,17 @@ impl HostState {
                 }
             }
             Event::StepDone { step, how, .. } => {
-                if (*step, *how) == (StepKind::Reboot, How::Did) {
-                    self.memory.reboots += 1;
+                // A reboot that was found done is proven by the boot time whenever that is read.
+                if let Some(running) = self.running.take().filter(|_| (*step, *how) != (StepKind::Reboot, How::Already))
+                {
+                    self.memory.done(&running.step);
                 }
                 self.done.push(*step);
-                self.running = None;
             }
             Event::StepFailed { step, class, .. } => {
                 // Refused before it was sent: whatever is there now is not our doing.
                 if (*step, *class) == (StepKind::EnterMaintenance, FailureClass::Refused) {
-                    self.memory.entered = false;
+                    self.memory.maintenance = OurMaintenance::NotAsked;
                 }
                 self.running = None;
             }
@@ -291,18 +289,7 @@ impl HostState {
     }
 
     fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {
-        match step {
-            Step::EnterMaintenance => {
-                self.memory.begun = true;
-                self.memory.entered = true;
-            }
-            Step::Reboot { pending } => {
-                self.memory.begun = true;
-                self.memory.pending_before = Some(pending.clone());
-            }
-            Step::SetPassthrough { .. } | Step::SetGraphics { .. } => self.memory.begun = true,
-            Step::VerifyHost | Step::ExitMaintenance => {}
-        }
+        self.memory.started(step);
         let first = match &self.running {
             Some(running) if attempt > 1 && running.step == *step => running.server_time,
             Some(_) | None => server_time,
@@ -314,7 +301,7 @@ impl HostState {
     fn disarm(&mut self, comp: &Compensation) {
         self.armed.retain(|armed| armed != comp);
         match comp {
-            Compensation::Maintenance => self.memory.entered = false,
+            Compensation::Maintenance => self.memory.maintenance = OurMaintenance::NotAsked,
         }
     }
 }

@@ -47,7 +47,7 @@ fn host(name: &str) -> HostPlan {
             default_type: GraphicsType::Shared,
             policy: AssignmentPolicy::Performance,
             gpus: buses.map(gpu).to_vec(),
-            rebind: false,
+            devices: String::new(),
         },
         digest: String::new(),
         target: HostTarget {
@@ -78,6 +78,7 @@ fn host(name: &str) -> HostPlan {
         reboots: Reboots { expected: 1, most: 2, why: vec!["the graphics entry may be ignored".into()] },
         minutes: Minutes { expected: 21, most: 110, basis: "10 min a reboot".into() },
         stays_in_maintenance: false,
+        not_checked: Vec::new(),
     }
 }
 
