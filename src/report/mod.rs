@@ -7,11 +7,15 @@
 //!
 //! Knows no terminal and no clock: whether there is colour, and what time it is, are arguments.
 
+mod event;
 mod findings;
 mod paper;
 mod plan;
-mod words;
+mod run;
+pub mod words;
 
+pub use event::event;
 pub use findings::findings;
 pub use paper::{Paper, Table, Text, Tone, WIDTH};
 pub use plan::{plan, summary};
+pub use run::{NextCommand, left, run, run_summary};

@@ -53,6 +53,13 @@ impl Text {
         self
     }
 
+    /// Adds another text.
+    #[must_use]
+    pub fn join(mut self, other: Text) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     /// Columns that it takes.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
@@ -273,6 +280,11 @@ impl Paper {
     /// Adds all lines of another page.
     pub fn append(&mut self, page: Paper) {
         self.lines.extend(page.lines);
+    }
+
+    /// A line that is never wrapped: a command that people copy.
+    pub fn line(&mut self, indent: usize, text: impl Into<Text>) {
+        self.lines.push(Text::toned(Tone::Plain, " ".repeat(indent)).join(text.into()));
     }
 
     /// A table, `indent` columns in.

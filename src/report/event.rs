@@ -1,0 +1,89 @@
+//! One line of live progress for what happens in a run.
+
+use super::{Text, Tone, words};
+use crate::model::Fact;
+use crate::rollout::{Entry, Event, GateResult, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
+
+/// The line of an event, `20:04:11 esx-1  reboot: done`; none for what only the journal needs.
+pub fn event(entry: &Entry) -> Option<Text> {
+    let what = what(&entry.e)?;
+    let mut line = Text::toned(Tone::Dim, words::clock(entry.at)).and(Tone::Plain, "  ");
+    if let Some(host) = &entry.host {
+        line = line.and(Tone::Strong, host.as_str()).and(Tone::Plain, "  ");
+    }
+    Some(line.join(what))
+}
+
+fn what(event: &Event) -> Option<Text> {
+    let plain = |text: String| Some(Text::toned(Tone::Plain, text));
+    let toned = |tone, text: String| Some(Text::toned(tone, text));
+    match event {
+        Event::RunStarted { run, plan, hosts, .. } => {
+            plain(format!("run {run} of plan {}: {}", plan.short(), words::count(hosts.len(), "host")))
+        }
+        Event::RunResumed { how, .. } => plain(match how {
+            Resumed::Journal => "the run goes on from its journal".to_owned(),
+            Resumed::Live => "the run goes on from the markers on the hosts".to_owned(),
+            Resumed::Retry { host } => format!("{host} is visited again"),
+            Resumed::Abort => "what is not changed yet is given back".to_owned(),
+        }),
+        Event::HostHeld { why } => toned(Tone::Warn, format!("held: {why}")),
+        Event::VisitPlanned { visit, facts, .. } => {
+            let steps: Vec<String> = visit.steps.iter().map(|step| StepKind::from(step).to_string()).collect();
+            let closed = if facts.in_maintenance == Fact::Known(true) { ", in maintenance mode" } else { "" };
+            let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
+            plain(format!("{steps} ({} reboots expected{closed})", visit.reboots.expected))
+        }
+        Event::VisitReplanned { why, visit } => {
+            let steps: Vec<String> = visit.steps.iter().map(|step| StepKind::from(step).to_string()).collect();
+            toned(Tone::Warn, format!("planned again: {why}; left: {}", steps.join(", ")))
+        }
+        Event::StepStarted { step, again, .. } => {
+            let again = again.as_ref().map(|why| format!(", again: {why}")).unwrap_or_default();
+            plain(format!("{} ...{again}", StepKind::from(step)))
+        }
+        Event::StepDone { step, how, .. } => plain(match how {
+            How::Did => format!("{step}: done"),
+            How::Already => format!("{step}: was so already"),
+        }),
+        Event::StepFailed { step, class, error } => toned(Tone::Bad, format!("{step}: {class}: {error}")),
+        Event::GateRead { gate, subject, result, evidence } => match result {
+            GateResult::Passed => None,
+            GateResult::Failed => toned(Tone::Bad, format!("{gate}, {subject}: not passed: {evidence}")),
+            GateResult::Unknown => toned(Tone::Warn, format!("{gate}, {subject}: could not be read: {evidence}")),
+        },
+        Event::LeftAlone { comp, found } => toned(Tone::Warn, format!("{comp} is not put back: found {found}")),
+        Event::Signal { signal } => toned(
+            Tone::Warn,
+            match signal {
+                Signal::Interrupt => "Ctrl-C: the running step ends, then the run stops; once more stops at once",
+                Signal::Terminate => "SIGTERM: the running step ends, then the run stops; once more stops at once",
+            }
+            .to_owned(),
+        ),
+        Event::HostLeft { left_as } => toned(Tone::Warn, left_as_words(left_as)),
+        Event::HostReleased { outcome } => match outcome {
+            Outcome::Converged => toned(Tone::Good, "given back, verified".to_owned()),
+            Outcome::AlreadyConverged => toned(Tone::Good, "is as the plan wants it".to_owned()),
+            Outcome::AsItWas => toned(Tone::Warn, "given back as it was".to_owned()),
+        },
+        Event::Halted { why } => toned(Tone::Warn, format!("no new host is started: {why}")),
+        Event::RunFinished { outcome } => match outcome {
+            RunOutcome::Converged => toned(Tone::Good, "every host of the plan is as it should be".to_owned()),
+            RunOutcome::WorkLeft => toned(Tone::Warn, "work is left; every host is given back".to_owned()),
+            RunOutcome::HostsLeft => toned(Tone::Bad, "hosts are left to be looked at".to_owned()),
+        },
+        // Markers, compensations and tasks are for the journal.
+        Event::MarkerWritten { .. } | Event::Armed { .. } | Event::Undone { .. } | Event::TaskSeen { .. } => None,
+    }
+}
+
+fn left_as_words(left_as: &LeftAs) -> String {
+    let maintenance = match left_as.maintenance {
+        Some(true) => "in maintenance mode",
+        Some(false) => "out of maintenance mode",
+        None => "maintenance mode unknown",
+    };
+    let pending = if left_as.pending.is_empty() { "" } else { ", changes wait for a reboot" };
+    format!("left as it is: {maintenance}{pending}")
+}

@@ -1,0 +1,204 @@
+//! A run: what became of each host, how the others were left, and what to do next.
+
+use super::{Paper, Table, Text, Tone, words};
+use crate::model::HostName;
+use crate::rollout::{GateResult, HostPhase, HostState, LeftAs, RunState, StepKind};
+
+/// The commands that a report proposes are those that the user's own command would need: the same
+/// options for the state directory and the world follow them.
+#[derive(Debug, Clone, Default)]
+pub struct NextCommand {
+    /// ` --world lab.yaml`, with its leading blank; empty for a real vCenter.
+    pub options: String,
+}
+
+impl NextCommand {
+    fn line(&self, verb: &str, rest: &str) -> String {
+        format!("poolwright {verb} {rest}{}", self.options)
+    }
+}
+
+/// Writes the report of a run.
+pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
+    paper.say(
+        0,
+        Text::toned(Tone::Strong, format!("Run {}", state.run)).and(
+            Tone::Plain,
+            format!(
+                " of plan {}, begun {}, last written {}",
+                state.plan.short(),
+                words::time(state.started),
+                words::time(state.last)
+            ),
+        ),
+    );
+    paper.blank();
+    paper.say(0, run_summary(state));
+    if let Some(why) = &state.halted {
+        paper.item(0, Text::toned(Tone::Warn, "no new host was started: "), why.as_str());
+    }
+    paper.blank();
+    let mut table = Table::new(&["host", "state", "since (UTC)", ">reboots"]);
+    for (name, host) in state.in_order() {
+        table.row([
+            Text::toned(Tone::Strong, name.as_str()),
+            Text::toned(tone(host), host.phase.to_string()),
+            Text::from(host.since.map(words::clock).unwrap_or_default()),
+            Text::from(host.done.iter().filter(|step| **step == StepKind::Reboot).count().to_string()),
+        ]);
+    }
+    paper.table(2, &table);
+    for (name, host) in state.in_order().filter(|(_, host)| !host.is_converged()) {
+        stand(paper, state, name, host, next);
+    }
+    outlook(paper, state, next);
+}
+
+/// The sentence that says it all; the exit code comes from the same state.
+pub fn run_summary(state: &RunState) -> Text {
+    let number = |test: fn(&HostState) -> bool| state.hosts.values().filter(|host| test(host)).count();
+    let mut text = Text::default();
+    for (number, what, tone) in [
+        (number(HostState::is_converged), "as the plan wants it", Tone::Good),
+        (number(|host| matches!(host.phase, HostPhase::Done { .. }) && !host.is_converged()), "as it was", Tone::Plain),
+        (number(|host| matches!(host.phase, HostPhase::Failed { .. })), "failed", Tone::Bad),
+        (number(|host| matches!(host.phase, HostPhase::Refused { .. })), "changed since the plan", Tone::Warn),
+        (number(|host| matches!(host.phase, HostPhase::Held { .. })), "held", Tone::Warn),
+        (number(|host| matches!(host.phase, HostPhase::Left { .. })), "left half-way", Tone::Warn),
+        (number(|host| matches!(host.phase, HostPhase::Working { .. })), "under way", Tone::Warn),
+        (number(|host| matches!(host.phase, HostPhase::Pending)), "not begun", Tone::Plain),
+    ] {
+        if number > 0 {
+            let blank = if text.is_empty() { "" } else { " " };
+            text = text.and(Tone::Plain, blank).and(tone, format!("{} {what}.", words::count(number, "host")));
+        }
+    }
+    text
+}
+
+fn tone(host: &HostState) -> Tone {
+    match &host.phase {
+        HostPhase::Done { .. } => Tone::Good,
+        HostPhase::Failed { .. } => Tone::Bad,
+        HostPhase::Pending => Tone::Dim,
+        HostPhase::Held { .. } | HostPhase::Refused { .. } | HostPhase::Working { .. } | HostPhase::Left { .. } => {
+            Tone::Warn
+        }
+    }
+}
+
+/// How one host stands, why, and what can be done.
+fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState, next: &NextCommand) {
+    let run = state.run.as_str();
+    match &host.phase {
+        HostPhase::Pending | HostPhase::Done { .. } => {}
+        HostPhase::Held { why } => {
+            paper.heading(format!("{name}: held"));
+            paper.say(2, why.to_string());
+        }
+        HostPhase::Refused { expected, found } => {
+            paper.heading(format!("{name}: changed since the plan"));
+            paper.item(2, "expected: ", expected.as_str());
+            paper.item(2, "found: ", found.as_str());
+            paper.say(2, "next: plan again, and look at what changed:");
+            paper.line(4, next.line("plan", "--out plan.json"));
+        }
+        HostPhase::Working { stage } => {
+            paper.heading(format!("{name}: under way, {stage}"));
+            if let Some(running) = &host.running {
+                let task = running.task.as_ref().map(|task| format!(", {task}")).unwrap_or_default();
+                paper.say(2, format!("step: {}{task}", StepKind::from(&running.step)));
+            }
+            uncompensated(paper, host);
+        }
+        HostPhase::Left { at, left_as } => {
+            paper.heading(format!("{name}: left half-way, while {at}"));
+            left(paper, left_as);
+            paper.say(2, "next:");
+            paper.line(4, next.line("resume", run));
+        }
+        HostPhase::Failed { error, left_as, .. } => {
+            paper.heading(format!("{name}: {}", host.phase));
+            paper.say(2, Text::toned(Tone::Bad, error.as_str()));
+            gate(paper, host);
+            match left_as {
+                Some(left_as) => left(paper, left_as),
+                None => paper.say(2, "How it stands could not be read."),
+            }
+            paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
+            paper.line(4, next.line("resume", &format!("{run} --retry {}", quoted(name.as_str()))));
+        }
+    }
+}
+
+fn gate(paper: &mut Paper, host: &HostState) {
+    for line in &host.gate {
+        let (word, tone) = match line.result {
+            GateResult::Passed => continue,
+            GateResult::Failed => ("not passed", Tone::Bad),
+            GateResult::Unknown => ("could not be read", Tone::Warn),
+        };
+        let label = Text::from("gate: ").and(tone, format!("{}, {}: {word}: ", line.gate, line.subject));
+        paper.item(2, label, line.evidence.as_str());
+    }
+}
+
+/// How a host was left.
+pub fn left(paper: &mut Paper, left_as: &LeftAs) {
+    let LeftAs { maintenance, pending, marker, uncompensated, notes, at } = left_as;
+    let maintenance = match maintenance {
+        Some(true) => "in maintenance mode",
+        Some(false) => "not in maintenance mode",
+        None => "maintenance mode unknown",
+    };
+    let marker = if *marker { "marked by this run" } else { "not marked" };
+    paper.item(2, "left as: ", format!("{maintenance}, {marker} (seen {} UTC)", words::clock(*at)));
+    for line in pending {
+        paper.item(2, "waits for a reboot: ", line.as_str());
+    }
+    for comp in uncompensated {
+        paper.item(2, Text::toned(Tone::Warn, "not put back: "), comp.to_string());
+    }
+    for note in notes {
+        paper.item(2, "note: ", note.as_str());
+    }
+}
+
+fn uncompensated(paper: &mut Paper, host: &HostState) {
+    for comp in &host.armed {
+        paper.item(2, Text::toned(Tone::Warn, "not put back yet: "), comp.to_string());
+    }
+}
+
+/// What can be done with the run as a whole.
+fn outlook(paper: &mut Paper, state: &RunState, next: &NextCommand) {
+    let run = state.run.as_str();
+    let unreleased = state.hosts.values().any(|host| !host.is_released());
+    let converged = state.hosts.values().all(HostState::is_converged);
+    if converged {
+        return;
+    }
+    paper.heading("Next");
+    if unreleased || state.finished.is_none() {
+        paper.say(2, "go on:");
+        paper.line(4, next.line("resume", run));
+        paper.say(2, "or give back what is not changed yet:");
+        paper.line(4, next.line("abort", run));
+    } else {
+        paper.say(2, "plan what is left:");
+        paper.line(4, next.line("plan", "--out plan.json"));
+    }
+}
+
+/// A name as a shell reads it back.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests;
