@@ -18,6 +18,7 @@
 //! plain text.
 
 mod de;
+mod embedded;
 mod nearest;
 mod problem;
 mod raw;
@@ -29,6 +30,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use embedded::{EmbeddedError, embedded};
 pub use nearest::{nearest, nearest_few};
 pub use problem::{Problem, Snippet};
 pub use raw::{API_VERSION, Document, Kind, RawDocument, read};

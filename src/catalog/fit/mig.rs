@@ -1,0 +1,263 @@
+//! MIG-backed: vGPUs in GPU instances, GPU instances at memory slices.
+
+use std::collections::BTreeSet;
+
+use super::decide::{Case, MAX_LAYOUTS, beside_layouts, count};
+use super::pack::{Cells, Piece, layouts, packs};
+use super::query::Verdict;
+use crate::catalog::{Engines, MigGeometry, MigProfile, TypeKind, VgpuType};
+
+/// A case, prepared.
+pub(super) struct Mig<'a> {
+    geometry: &'a MigGeometry,
+    /// For each type of the case: its profile, and how many share an instance.
+    types: Vec<(usize, u32)>,
+    /// Instances at a known place, by profile.
+    placed: Vec<u32>,
+    /// What else runs: in how many instances (by profile) and with how many free seats for the types
+    /// of the case. vGPUs that could share an instance may also have one each.
+    states: Vec<State>,
+}
+
+struct State {
+    instances: Vec<u32>,
+    seats: Vec<u32>,
+    /// Where all that runs may sit.
+    layouts: BTreeSet<Cells>,
+}
+
+impl<'a> Mig<'a> {
+    pub fn new(case: &Case<'a>) -> Result<Self, Verdict> {
+        let Some(geometry) = &case.model.mig else {
+            return Err(Verdict::no("HOST-5", format!("{} has no MIG mode", case.model.name)));
+        };
+        let mut types = Vec::with_capacity(case.types.len());
+        for vgpu in &case.types {
+            types.push(profile_of(geometry, vgpu)?);
+        }
+        let impossible = |why: String| Verdict::unknown("MIG-1", format!("what is said to run is not possible: {why}"));
+        let mut placed = vec![0; geometry.profiles.len()];
+        let mut taken = Cells::default();
+        for (what, start) in &case.placed {
+            let Some(at) = geometry.profiles.iter().position(|profile| profile.name == *what) else {
+                return Err(impossible(format!("{} has no GPU instance profile {what}", case.model.name)));
+            };
+            let profile = &geometry.profiles[at];
+            if !profile.starts.contains(start) || !taken.free(*start, profile.memory) {
+                return Err(impossible(format!("{what} at {start}, where it cannot be")));
+            }
+            taken = taken.with(*start, profile.memory);
+            placed[at] += 1;
+        }
+        let mut mig = Self { geometry, types, placed, states: Vec::new() };
+        // Instances of each running type: from as few as can hold its vGPUs to one each.
+        let mut running = Vec::with_capacity(case.running.len());
+        for (vgpu, n) in &case.running {
+            let (profile, per) = profile_of(geometry, vgpu)?;
+            let most = (*n).min(geometry.profiles[profile].max);
+            if n.div_ceil(per) > most {
+                return Err(impossible(format!(
+                    "{n} x {} of at most {} on one GPU",
+                    vgpu.name,
+                    geometry.profiles[profile].max * per
+                )));
+            }
+            running.push((vgpu, profile, per, *n, n.div_ceil(per)..=most));
+        }
+        let mut splits: Vec<Vec<u32>> = vec![Vec::new()];
+        for (.., range) in &running {
+            splits = splits
+                .iter()
+                .flat_map(|split| range.clone().map(|k| split.iter().copied().chain([k]).collect()))
+                .collect();
+        }
+        for split in splits {
+            let mut instances = vec![0; geometry.profiles.len()];
+            let mut seats = vec![0; case.types.len()];
+            for ((vgpu, profile, per, n, _), k) in running.iter().zip(&split) {
+                instances[*profile] += k;
+                for (at, wanted) in case.types.iter().enumerate() {
+                    if wanted.name == vgpu.name {
+                        seats[at] += k * per - n;
+                    }
+                }
+            }
+            if mig.limits(&instances).is_some() {
+                continue;
+            }
+            let Some(layouts) = layouts(&mig.pieces(), &instances, taken, MAX_LAYOUTS) else {
+                unreachable!("the layouts of at most seven instances are far fewer than {MAX_LAYOUTS}");
+            };
+            if !layouts.is_empty() {
+                mig.states.push(State { instances, seats, layouts });
+            }
+        }
+        if mig.states.is_empty() {
+            let all = running.iter().fold(mig.placed.clone(), |mut all, (_, profile, _, _, range)| {
+                all[*profile] += range.start();
+                all
+            });
+            let why = mig.limits_of(&all).map_or_else(|| "it has no placement".to_owned(), |verdict| verdict.why);
+            return Err(impossible(why));
+        }
+        Ok(mig)
+    }
+
+    fn pieces(&self) -> Vec<Piece<'a>> {
+        self.geometry.profiles.iter().map(|profile| Piece { size: profile.memory, starts: &profile.starts }).collect()
+    }
+
+    /// Decides for `counts` of the types of the case.
+    pub fn decide(&self, counts: &[u32]) -> Verdict {
+        let mut answers = self.states.iter().map(|state| self.beside(state, counts));
+        let Some(mut answer) = answers.next() else {
+            unreachable!("a case without any state of what runs is refused in `new`");
+        };
+        for other in answers {
+            if other.fits != answer.fits {
+                let why = "it depends on how the running vGPUs share GPU instances, which is not known";
+                return Verdict::unknown("MIG-3", why.to_owned());
+            }
+            if other.fits != Some(true) {
+                answer = other;
+            }
+        }
+        // An instance at a known place may hold fewer vGPUs than it could.
+        if answer.fits == Some(false) && self.placed.iter().any(|n| *n > 0) {
+            let seats = self.types.iter().map(|(profile, per)| self.placed[*profile] * (per - 1));
+            let fewer: Vec<u32> = counts.iter().zip(seats).map(|(n, seats)| n.saturating_sub(seats)).collect();
+            if fewer != counts && self.states.iter().any(|state| self.beside(state, &fewer).fits != Some(false)) {
+                let why = "it depends on how full the running GPU instances are, which is not known";
+                return Verdict::unknown("MIG-3", why.to_owned());
+            }
+        }
+        answer
+    }
+
+    fn beside(&self, state: &State, counts: &[u32]) -> Verdict {
+        let mut want = vec![0u32; self.geometry.profiles.len()];
+        for (((profile, per), n), seats) in self.types.iter().zip(counts).zip(&state.seats) {
+            let instances = n.saturating_sub(*seats).div_ceil(*per);
+            want[*profile] = want[*profile].saturating_add(instances);
+        }
+        let all: Vec<u32> = want.iter().zip(&state.instances).map(|(n, running)| n.saturating_add(*running)).collect();
+        if let Some(verdict) = self.limits(&all) {
+            return verdict;
+        }
+        let pieces = self.pieces();
+        let place = |cells: &Cells| packs(&pieces, &want, *cells);
+        let placed = beside_layouts(Some(&state.layouts), place, "MIG-1", || {
+            let list = self.list(&want);
+            format!("no free memory slices at which {list} may start")
+        });
+        if placed.fits != Some(true) {
+            return placed;
+        }
+        let (memory, compute) = self.slices(&all);
+        let vgpus = counts.iter().fold(0u32, |sum, n| sum.saturating_add(*n));
+        if vgpus == 0 {
+            return Verdict::yes("nothing is asked for".to_owned());
+        }
+        let running: u32 = state.instances.iter().chain(&self.placed).sum();
+        let beside = if running == 0 { String::new() } else { format!(" with the {running} that run") };
+        Verdict::yes(format!(
+            "{} in {}{beside}: {memory} of {} memory slices, {compute} of {} compute slices",
+            count(vgpus, "vGPU"),
+            count(want.iter().sum(), "GPU instance"),
+            self.geometry.memory_slices,
+            self.geometry.compute_slices
+        ))
+    }
+
+    /// Memory and compute slices of these instances and of those at known places.
+    fn slices(&self, instances: &[u32]) -> (u32, u32) {
+        let all = self.geometry.profiles.iter().zip(instances).zip(&self.placed);
+        all.fold((0, 0), |(memory, compute), ((profile, n), placed)| {
+            let n = n.saturating_add(*placed);
+            (
+                u32::saturating_add(memory, n.saturating_mul(profile.memory)),
+                u32::saturating_add(compute, n.saturating_mul(profile.compute)),
+            )
+        })
+    }
+
+    fn list(&self, instances: &[u32]) -> String {
+        let named = self.geometry.profiles.iter().zip(instances).filter(|(_, n)| **n > 0);
+        named.map(|(profile, n)| format!("{n} x {}", profile.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn limits(&self, instances: &[u32]) -> Option<Verdict> {
+        let all: Vec<u32> = instances.iter().zip(&self.placed).map(|(n, placed)| n.saturating_add(*placed)).collect();
+        self.limits_of(&all)
+    }
+
+    /// What these instances exceed wherever they sit, those at known places included.
+    fn limits_of(&self, all: &[u32]) -> Option<Verdict> {
+        let geometry = self.geometry;
+        let named = || geometry.profiles.iter().zip(all.iter().copied()).filter(|(_, n)| *n > 0);
+        for (profile, n) in named() {
+            if n > profile.max {
+                let why =
+                    format!("{} of {}, at most {} on one GPU", count(n, "GPU instance"), profile.name, profile.max);
+                return Some(Verdict::no("MIG-1", why));
+            }
+        }
+        let media: Vec<&str> =
+            named().filter(|(profile, _)| takes_all_media(profile)).map(|(profile, _)| profile.name.as_str()).collect();
+        if named().filter(|(profile, _)| takes_all_media(profile)).map(|(_, n)| n).sum::<u32>() > 1 {
+            let why = format!("{}: one GPU instance with media engines (+me) at most", media.join(", "));
+            return Some(Verdict::no("MIG-2", why));
+        }
+        if let Some((engine, need, have)) = engines_short(geometry, all) {
+            let why = format!("{} need {need} of {have} {engine}", self.list(all));
+            return Some(Verdict::no("MIG-4", why));
+        }
+        let sum = |slices: fn(&MigProfile) -> u32| {
+            named().map(|(profile, n)| u64::from(slices(profile)) * u64::from(n)).sum::<u64>()
+        };
+        for (need, have, what) in [
+            (sum(|profile| profile.memory), geometry.memory_slices, "memory slices"),
+            (sum(|profile| profile.compute), geometry.compute_slices, "compute slices"),
+            (sum(|_| 1), geometry.max_instances, "GPU instances"),
+        ] {
+            if need > u64::from(have) {
+                let why = format!("{} need {need} of {have} {what}", self.list(all));
+                return Some(Verdict::no("MIG-1", why));
+            }
+        }
+        None
+    }
+}
+
+/// The profile of a type, as a position, and how many vGPUs of the type share an instance.
+fn profile_of(geometry: &MigGeometry, vgpu: &VgpuType) -> Result<(usize, u32), Verdict> {
+    let TypeKind::Mig { profile, per_instance, .. } = &vgpu.kind else {
+        unreachable!("a case holds types of its mode only");
+    };
+    match geometry.profiles.iter().position(|known| known.name == *profile) {
+        Some(at) => Ok((at, (*per_instance).max(1))),
+        None => Err(Verdict::unknown("MIG-1", format!("the geometry of {profile} is not known"))),
+    }
+}
+
+/// `+me` and `+me.all`: they take engines of which a GPU has one (rule MIG-2).
+fn takes_all_media(profile: &MigProfile) -> bool {
+    profile.name.contains("+me")
+}
+
+/// The first engine of which these instances need more than the GPU has. The whole GPU as one
+/// instance has all of them. Without figures there is nothing to compare (rule MIG-2 still holds).
+fn engines_short(geometry: &MigGeometry, instances: &[u32]) -> Option<(&'static str, u32, u32)> {
+    let whole = geometry.profiles.iter().max_by_key(|profile| profile.memory)?.engines?;
+    let kinds: [(&'static str, fn(&Engines) -> u32); 3] =
+        [("NVDEC", |e| e.nvdec), ("JPEG", |e| e.jpeg), ("OFA", |e| e.ofa)];
+    kinds.into_iter().find_map(|(name, of)| {
+        let need = geometry
+            .profiles
+            .iter()
+            .zip(instances)
+            .filter_map(|(profile, n)| Some(of(profile.engines.as_ref()?).saturating_mul(*n)))
+            .fold(0u32, u32::saturating_add);
+        (need > of(&whole)).then_some((name, need, of(&whole)))
+    })
+}
