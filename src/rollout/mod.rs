@@ -14,16 +14,21 @@
 //! Knows neither profiles nor the catalogue: it is given a plan and a fleet. It never chooses a mode
 //! or an order; it refuses where the planner refuses.
 
+mod dir;
 mod event;
 mod exit;
+mod interrupt;
+pub mod journal;
 mod kinds;
 mod phase;
 mod state;
 
+pub use dir::{RunDir, Spent, StateDir, StateError};
 pub use event::{
     Compensation, Entry, Event, FailureClass, GateResult, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
 };
 pub use exit::Exit;
+pub use interrupt::{Interrupt, Raise, interrupt};
 pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
 pub use state::{FoldError, GateLine, HostState, RunState, Running, fold};
