@@ -25,7 +25,8 @@ pub struct Marker {
     pub phase: MarkerPhase,
     /// When it was written, by the server's clock.
     pub at: Timestamp,
-    /// Boot time of the host before the visit.
+    /// Boot time of the host when the marker was written: in phase `rebooting`, that of before the
+    /// reboot.
     pub boot: Timestamp,
     /// Reboots done and allowed.
     pub reboots: [u32; 2],
@@ -64,6 +65,16 @@ pub enum MarkerPhase {
     Failed,
     /// Done; only the marker is left.
     Released,
+}
+
+impl MarkerPhase {
+    /// Whether modes may have been written. A failed visit does not say how far it was: it counts.
+    pub fn is_changed(self) -> bool {
+        match self {
+            Self::Prechecking | Self::Closing => false,
+            Self::Changing | Self::Rebooting | Self::Verifying | Self::Exiting | Self::Failed | Self::Released => true,
+        }
+    }
 }
 
 impl fmt::Display for MarkerPhase {

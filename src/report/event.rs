@@ -2,7 +2,8 @@
 
 use super::{Text, Tone, words};
 use crate::model::Fact;
-use crate::rollout::{Entry, Event, GateResult, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
+use crate::plan::Verdict;
+use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
 
 /// The line of an event, `20:04:11 esx-1  reboot: done`; none for what only the journal needs.
 pub fn event(entry: &Entry) -> Option<Text> {
@@ -48,9 +49,9 @@ fn what(event: &Event) -> Option<Text> {
         }),
         Event::StepFailed { step, class, error } => toned(Tone::Bad, format!("{step}: {class}: {error}")),
         Event::GateRead { gate, subject, result, evidence } => match result {
-            GateResult::Passed => None,
-            GateResult::Failed => toned(Tone::Bad, format!("{gate}, {subject}: not passed: {evidence}")),
-            GateResult::Unknown => toned(Tone::Warn, format!("{gate}, {subject}: could not be read: {evidence}")),
+            Verdict::Passed | Verdict::NotNow | Verdict::NotChecked => None,
+            Verdict::Failed => toned(Tone::Bad, format!("{gate}, {subject}: not passed: {evidence}")),
+            Verdict::Unverifiable => toned(Tone::Warn, format!("{gate}, {subject}: could not be read: {evidence}")),
         },
         Event::LeftAlone { comp, found } => toned(Tone::Warn, format!("{comp} is not put back: found {found}")),
         Event::Signal { signal } => toned(

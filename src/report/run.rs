@@ -2,7 +2,8 @@
 
 use super::{Paper, Table, Text, Tone, words};
 use crate::model::HostName;
-use crate::rollout::{GateResult, HostPhase, HostState, LeftAs, RunState, StepKind};
+use crate::plan::Verdict;
+use crate::rollout::{HostPhase, HostState, LeftAs, RunState, StepKind};
 
 /// The commands that a report proposes are those that the user's own command would need: the same
 /// options for the state directory and the world follow them.
@@ -133,12 +134,12 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
 
 fn gate(paper: &mut Paper, host: &HostState) {
     for line in &host.gate {
-        let (word, tone) = match line.result {
-            GateResult::Passed => continue,
-            GateResult::Failed => ("not passed", Tone::Bad),
-            GateResult::Unknown => ("could not be read", Tone::Warn),
+        let (word, tone) = match line.verdict {
+            Verdict::Passed | Verdict::NotNow | Verdict::NotChecked => continue,
+            Verdict::Failed => ("not passed", Tone::Bad),
+            Verdict::Unverifiable => ("could not be read", Tone::Warn),
         };
-        let label = Text::from("gate: ").and(tone, format!("{}, {}: {word}: ", line.gate, line.subject));
+        let label = Text::from("gate: ").and(tone, format!("{}, {}: {word}: ", line.check, line.subject));
         paper.item(2, label, line.evidence.as_str());
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Held, LeftAs, StepKind};
 use crate::model::{Connection, Fact, HostName, HostRecord, Marker, MoRef, PlanId, RunId};
-use crate::plan::{Input, Memory, Step, Visit};
+use crate::plan::{GateCheck, Input, Memory, Step, Verdict, Visit};
 
 /// The first line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,11 +154,11 @@ pub enum Event {
     /// One line of the host gate.
     GateRead {
         /// Which check.
-        gate: String,
+        gate: GateCheck,
         /// Of what.
         subject: String,
         /// What it says.
-        result: GateResult,
+        result: Verdict,
         /// What was read.
         evidence: String,
     },
@@ -309,18 +309,6 @@ impl fmt::Display for FailureClass {
             Self::Interrupted => "interrupted",
         })
     }
-}
-
-/// What a gate says. Unknown is never passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum GateResult {
-    /// As it must be.
-    Passed,
-    /// Not as it must be.
-    Failed,
-    /// It could not be read.
-    Unknown,
 }
 
 /// Signals that stop a run.

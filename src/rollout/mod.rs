@@ -25,10 +25,10 @@ mod state;
 
 pub use dir::{RunDir, Spent, StateDir, StateError};
 pub use event::{
-    Compensation, Entry, Event, FailureClass, GateResult, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
+    Compensation, Entry, Event, FailureClass, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
 };
 pub use exit::Exit;
 pub use interrupt::{Interrupt, Raise, interrupt};
 pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
-pub use state::{FoldError, GateLine, HostState, RunState, Running, fold};
+pub use state::{FoldError, HostState, RunState, Running, fold};

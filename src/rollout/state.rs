@@ -6,11 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Compensation, Entry, Event, FailureClass, GateResult, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal,
-    StepKind,
+    Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, StepKind,
 };
-use crate::model::{HostName, Marker, MoRef, PlanId, RunId};
-use crate::plan::{Input, Memory, OurMaintenance, Step, Visit};
+use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
+use crate::plan::{GateRead, Input, Memory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,22 +69,13 @@ pub struct HostState {
     pub left_alone: Vec<(Compensation, String)>,
     /// The marker as written last.
     pub marker: Option<Marker>,
-    /// The gate as read last: check, subject, result, evidence.
-    pub gate: Vec<GateLine>,
-}
-
-/// One line of the host gate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GateLine {
-    /// Which check.
-    pub gate: String,
-    /// Of what.
-    pub subject: String,
-    /// What it says.
-    pub result: GateResult,
-    /// What was read.
-    pub evidence: String,
+    /// Whether modes may have been written: from then on there is only forward, or `left_as`.
+    pub changed: bool,
+    /// The server's time when the last reboot was asked for: a reboot task queued since then is
+    /// ours.
+    pub reboot_asked: Option<Timestamp>,
+    /// The gate as read last.
+    pub gate: Vec<GateRead>,
 }
 
 /// A step that was started.
@@ -213,6 +203,8 @@ impl HostState {
             armed: Vec::new(),
             left_alone: Vec::new(),
             marker: None,
+            changed: false,
+            reboot_asked: None,
             gate: Vec::new(),
         }
     }
@@ -232,12 +224,18 @@ impl HostState {
             }
             Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
             Event::MarkerWritten { marker: Some(marker) } => {
+                self.changed |= marker.phase.is_changed();
+                if marker.phase == MarkerPhase::Rebooting && self.reboot_asked.is_none() {
+                    self.reboot_asked = Some(marker.at);
+                }
                 self.marker = Some(marker.as_ref().clone());
             }
             // Nothing of ours is left on the host: the visit has nothing to remember.
             Event::MarkerWritten { marker: None } => {
                 self.marker = None;
                 self.memory = Memory::default();
+                self.changed = false;
+                self.reboot_asked = None;
             }
             Event::Armed { comp } if !self.armed.contains(comp) => self.armed.push(comp.clone()),
             Event::Undone { comp } => self.disarm(comp),
@@ -257,6 +255,9 @@ impl HostState {
                 {
                     self.memory.done(&running.step);
                 }
+                if *step == StepKind::Reboot {
+                    self.reboot_asked = None;
+                }
                 self.done.push(*step);
             }
             Event::StepFailed { step, class, .. } => {
@@ -267,11 +268,11 @@ impl HostState {
                 self.running = None;
             }
             Event::GateRead { gate, subject, result, evidence } => {
-                self.gate.retain(|line| (&line.gate, &line.subject) != (gate, subject));
-                self.gate.push(GateLine {
-                    gate: gate.clone(),
+                self.gate.retain(|line| (&line.check, &line.subject) != (gate, subject));
+                self.gate.push(GateRead {
+                    check: *gate,
                     subject: subject.clone(),
-                    result: *result,
+                    verdict: *result,
                     evidence: evidence.clone(),
                 });
             }
@@ -290,6 +291,10 @@ impl HostState {
 
     fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {
         self.memory.started(step);
+        self.changed |= matches!(step, Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::Reboot { .. });
+        if matches!(step, Step::Reboot { .. }) && self.reboot_asked.is_none() {
+            self.reboot_asked = Some(server_time);
+        }
         let first = match &self.running {
             Some(running) if attempt > 1 && running.step == *step => running.server_time,
             Some(_) | None => server_time,

@@ -69,9 +69,9 @@ fn journal() -> Vec<Entry> {
         (
             Some(3),
             Event::GateRead {
-                gate: "device set".into(),
+                gate: crate::plan::GateCheck::Devices,
                 subject: "0000:af:00.0".into(),
-                result: GateResult::Failed,
+                result: crate::plan::Verdict::Failed,
                 evidence: "the GPU is not listed any more".into(),
             },
         ),
