@@ -112,7 +112,7 @@ impl<'n> De<'n> {
     fn expected(&self, what: &str) -> Fault {
         let Self { node, from, path, .. } = self;
         match &node.value {
-            Value::Null => Fault::at(*from, format!("`{path}` has no value: expected {what}"))
+            Value::Blank => Fault::at(*from, format!("`{path}` has no value: expected {what}"))
                 .hint("give it a value, or remove the key"),
             found => Fault::at(node.spot, format!("`{path}`: expected {what}, found {}", found.describe())),
         }
@@ -121,9 +121,7 @@ impl<'n> De<'n> {
     fn text(&self, what: &str) -> Result<&'n str, Fault> {
         match &self.node.value {
             Value::Scalar { text, .. } => Ok(text),
-            Value::Null => Err(self
-                .expected(what)
-                .hint("give it a value, or remove the key; quote `null` and `~` if text is meant")),
+            Value::Null => Err(self.expected(what).hint("quote it if text is meant")),
             _ => Err(self.expected(what)),
         }
     }
@@ -241,7 +239,7 @@ impl<'de> Deserializer<'de> for De<'_> {
     /// Text, list or mapping, as it is written: nothing is guessed from the look of a scalar.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::Null => visitor.visit_unit(),
+            Value::Blank | Value::Null => visitor.visit_unit(),
             Value::Scalar { text, .. } => visitor.visit_str(text),
             Value::List(_) => self.deserialize_seq(visitor),
             Value::Map(_) => self.deserialize_map(visitor),
@@ -291,17 +289,18 @@ impl<'de> Deserializer<'de> for De<'_> {
         self.deserialize_str(visitor)
     }
 
-    /// A key without a value is a mistake, not an absent key.
+    /// `null` is none, as the schema has it; a key without a value is a mistake.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::Null => Err(self.expected("a value")),
+            Value::Blank => Err(self.expected("a value")),
+            Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            Value::Null => visitor.visit_unit(),
+            Value::Blank | Value::Null => visitor.visit_unit(),
             _ => Err(self.expected("nothing")),
         }
     }

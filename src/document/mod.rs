@@ -24,6 +24,7 @@ mod problem;
 mod raw;
 mod schema;
 mod source;
+mod span;
 mod tree;
 mod write;
 
@@ -36,4 +37,5 @@ pub use problem::{Problem, Snippet};
 pub use raw::{API_VERSION, Document, Kind, RawDocument, read};
 pub use schema::envelope;
 pub use source::{MAX_BYTES, Source};
+pub use span::Span;
 pub use write::{WriteError, to_yaml};

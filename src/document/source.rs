@@ -85,9 +85,10 @@ impl Source {
         Some(self.text[start..end].trim_end_matches(['\n', '\r']))
     }
 
-    /// The source line of a place, with `length` characters from its column marked.
+    /// The source line of a place, with `length` characters from its column marked. A password that
+    /// was written where a reference belongs is not shown.
     pub fn snippet(&self, place: &Place, length: u32) -> Option<Snippet> {
-        self.line(place.line).map(|text| Snippet::new(place.line, text, place.column, length))
+        self.line(place.line).map(|text| Snippet::new(place.line, &mask(text), place.column, length))
     }
 
     /// A place in this file.
@@ -136,6 +137,27 @@ fn line_starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// A line with a star for each character that follows a key for a secret, unless it is a reference.
+fn mask(line: &str) -> String {
+    let lower = line.to_ascii_lowercase();
+    let value = ["passw", "pwd", "secret", "token"].iter().filter_map(|word| {
+        let after = lower.find(word)? + word.len();
+        let colon = after + lower[after..].find(':')?;
+        let start = colon + 1 + lower[colon + 1..].find(|c: char| !c.is_whitespace())?;
+        let written = lower[start..].trim_start_matches(['"', '\'']);
+        let reference = ["env:", "file:", "exec:", "keyring:"].iter().any(|scheme| written.starts_with(scheme));
+        (!reference).then_some(start)
+    });
+    // `user:password@host` in an address.
+    let in_address = lower.find('@').and_then(|at| {
+        let word = lower[..at].rfind(|c: char| c.is_whitespace() || c == '/').map_or(0, |before| before + 1);
+        Some(word + lower[word..at].find(':')? + 1)
+    });
+    let Some(start) = value.chain(in_address).min() else { return line.to_owned() };
+    let stars = line[start..].chars().map(|c| if c.is_whitespace() { ' ' } else { '*' });
+    line[..start].chars().chain(stars).collect()
+}
+
 fn is_mark(line: &str, mark: &str) -> bool {
     line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']))
 }
@@ -180,6 +202,19 @@ mod tests {
         assert_eq!((problem.place.line, problem.place.column), (2, 5));
         assert!(problem.message.contains("byte 0xff at offset 10"), "{}", problem.message);
         assert!(Source::new("f", b"\xff\xfea\0").unwrap_err().message.contains("UTF-16"));
+    }
+
+    #[test]
+    fn a_password_in_a_document_is_not_shown() {
+        let shown = |line: &str| mask(line);
+        assert_eq!(shown("  password: hunter2, x: 1"), "  password: ******** ** *");
+        assert_eq!(shown("{user: a, Passwrd: 'ü, x'}"), "{user: a, Passwrd: *** ***");
+        assert_eq!(shown("  password: env:VC_PASSWORD"), "  password: env:VC_PASSWORD");
+        assert_eq!(shown("  password: \"file:/run/x\""), "  password: \"file:/run/x\"");
+        assert_eq!(shown("  mode: {passthrough: {}}"), "  mode: {passthrough: {}}");
+        assert_eq!(shown("  password:"), "  password:");
+        assert_eq!(shown("  address: https://a:hunter2@vc"), "  address: https://a:**********");
+        assert_eq!(shown("  user: pw@vsphere.local"), "  user: pw@vsphere.local");
     }
 
     #[test]

@@ -211,3 +211,14 @@ fn written_and_read_again_is_equal() {
     assert_eq!(to_yaml(Kind::World, "lab", &again).unwrap(), text);
     assert_eq!((&again.text.value, &again.options["a"].value), (&sample.text.value, &sample.options["a"].value));
 }
+
+#[test]
+fn null_is_none_and_a_blank_is_a_mistake() {
+    for none in ["null", "~"] {
+        assert_eq!(spec(&format!("  text: a\n  count: 1\n  flag: {none}\n")).unwrap().flag, None);
+        let shown = mistake(&format!("  text: {none}\n  count: 1\n"));
+        assert!(shown.contains("expected text, found null") && shown.contains("quote it"), "{shown}");
+    }
+    assert!(mistake("  text: a\n  count: 1\n  flag:\n").contains("`spec.flag` has no value"));
+    assert_eq!(spec("  text: 'null'\n  count: 1\n").unwrap().text.value, "null");
+}

@@ -40,7 +40,9 @@ pub(super) struct Spot {
 /// What it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// Nothing, `~` or `null`.
+    /// Nothing after the key or the dash.
+    Blank,
+    /// `~` or `null`.
     Null,
     /// Text as written; `plain` if it has no quotes and is no block.
     Scalar { text: String, plain: bool },
@@ -64,7 +66,7 @@ impl Entry {
         match &self.key.value {
             Value::Scalar { text, .. } => text,
             // Keys are read as text only.
-            Value::Null | Value::List(_) | Value::Map(_) => "",
+            Value::Blank | Value::Null | Value::List(_) | Value::Map(_) => "",
         }
     }
 }
@@ -81,7 +83,8 @@ impl Value {
     /// In words, for "expected …, found …".
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::Null => "nothing".to_owned(),
+            Self::Blank => "nothing".to_owned(),
+            Self::Null => "null".to_owned(),
             Self::Scalar { text, plain: true } => format!("`{text}`"),
             Self::Scalar { text, plain: false } => format!("the text `{text}`"),
             Self::List(_) => "a list".to_owned(),
@@ -206,6 +209,7 @@ impl Raw {
     fn node(self, text: &str, lines_before: u32) -> Node {
         let written = slice(&self.0.defined, text);
         let value = match self.0.value {
+            RawValue::Null if written.trim().is_empty() => Value::Blank,
             RawValue::Null => Value::Null,
             RawValue::Inferred => Value::Scalar { text: written.trim().to_owned(), plain: true },
             RawValue::Text(value) => {

@@ -1,1 +1,23 @@
-//! inventory
+//! The inventory: kind `Site`, a vCenter and how to reach it. Pure.
+//!
+//! ```text
+//!   Site ─ vcenter ─┬ address       host, or host and port; HTTPS always
+//!                   ├ instanceUuid  the pin: another vCenter behind the address is refused
+//!                   ├ trust         system | caFile | thumbprint (SHA-256)
+//!                   └ credentials   by reference only: env:, file:, exec:
+//!          pace     how long to look before a state counts
+//! ```
+//!
+//! Knows no network, no secret (a reference is resolved by `base::secret` just before the login)
+//! and no pool.
+
+mod endpoint;
+mod site;
+
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::{
+    Address, AddressError, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint, ThumbprintError,
+};
+pub use site::{Credentials, Pace, Site, Trust, Vcenter, Wait, read, schema};

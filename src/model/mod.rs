@@ -18,6 +18,7 @@ mod gpu;
 mod ids;
 mod marker;
 mod observed;
+mod pattern;
 mod pci;
 mod roster;
 
@@ -36,5 +37,6 @@ pub use observed::{
     HostRecord, HostView, NumaNode, Observed, Package, Parity, PassthruState, PciDevice, PowerState, Product,
     RunningTask, SiteIdentity, Tally, VmGpuDevice, VmView,
 };
+pub use pattern::{HostGlob, HostPattern, HostPatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};

@@ -1,0 +1,161 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::document::{self, Document, Kind, to_yaml};
+
+fn site(spec: &str) -> Result<Document<Site>, String> {
+    let text = format!("apiVersion: poolwright/v1\nkind: Site\nmetadata: {{name: fra1}}\nspec:\n{spec}");
+    let (documents, problems) = document::read("site.yaml", text.as_bytes());
+    assert!(problems.is_empty(), "{problems:?}");
+    read(&documents[0]).map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n"))
+}
+
+const CREDENTIALS: &str = "    credentials: {user: pw@vsphere.local, password: env:VC_PASSWORD}\n";
+
+#[test]
+fn a_site_with_defaults() {
+    let site = site(&format!("  vcenter:\n    address: vc.lab\n{CREDENTIALS}")).unwrap().spec;
+    assert_eq!(site.vcenter.address.authority(), "vc.lab");
+    assert_eq!((site.vcenter.trust, site.vcenter.instance_uuid), (Trust::System, None));
+    assert_eq!(model_pace(site.pace), (60, 30));
+    assert_eq!(site.vcenter.credentials.user_ref(), None);
+}
+
+fn model_pace(pace: Pace) -> (u32, u32) {
+    let pace = crate::model::Pace::from(pace);
+    (pace.host_stable_s, pace.read_back_s)
+}
+
+#[test]
+fn a_site_with_everything() {
+    let spec = format!(
+        "  vcenter:\n    address: https://vc.lab:8443/\n    instanceUuid: 6F0E1C52-9de0-40cb-9c47-61d494229f4f\n    \
+         trust: {{caFile: ca.pem}}\n    credentials: {{user: env:VC_USER, password: file:/run/vc}}\n  \
+         pace: {{hostStable: 2m, readBack: 5s}}\n"
+    );
+    let site = site(&spec).unwrap().spec;
+    assert_eq!(site.vcenter.address.authority(), "vc.lab:8443");
+    assert_eq!(site.vcenter.instance_uuid.unwrap().as_str(), "6f0e1c52-9de0-40cb-9c47-61d494229f4f");
+    assert!(matches!(site.vcenter.trust, Trust::CaFile(path) if path.value == "ca.pem"));
+    assert_eq!(site.vcenter.credentials.user_ref().unwrap().as_str(), "env:VC_USER");
+    assert_eq!(model_pace(site.pace), (120, 5));
+}
+
+#[test]
+fn addresses() {
+    for good in ["vc", "vc.lab", "10.0.0.1", "vc.lab:443", "[2001:db8::1]", "[::1]:8443", "HTTPS://vc.lab"] {
+        assert!(good.parse::<Address>().is_ok(), "{good}");
+    }
+    for (bad, why) in [
+        ("http://vc.lab", "http"),
+        ("ftp://vc.lab", "scheme"),
+        ("https://vc.lab/sdk", "path"),
+        ("vc.lab/ui", "path"),
+        ("root:hunter2@vc.lab", "credentials"),
+        ("2001:db8::1", "brackets"),
+        ("[vc]", "no IPv6"),
+        ("[::1", "without"),
+        ("vc:0", "port"),
+        ("vc:+1", "port"),
+        ("vc:65536", "port"),
+        ("vc:", "port"),
+        ("[::1]x", "port"),
+        ("", "no DNS name"),
+        ("https://", "no DNS name"),
+        ("v c", "no DNS name"),
+        ("münchen.lab", "no DNS name"),
+        ("300.1.1.1", "no DNS name"),
+        ("-vc", "no DNS name"),
+    ] {
+        let error = bad.parse::<Address>().unwrap_err().to_string();
+        assert!(error.contains(why) && !error.contains("hunter2"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn c12_thumbprints_in_every_spelling_and_sha1_refused() {
+    let plain = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
+    let colons = plain.as_bytes().chunks(2).map(|b| std::str::from_utf8(b).unwrap()).collect::<Vec<_>>().join(":");
+    let one: Thumbprint = plain.parse().unwrap();
+    for text in [colons.clone(), colons.to_lowercase(), plain.to_uppercase(), one.to_string()] {
+        assert_eq!(text.parse::<Thumbprint>().unwrap(), one, "{text}");
+    }
+    let sha1 = &plain[..40];
+    for text in [sha1.to_owned(), colons[..59].to_owned()] {
+        let error = text.parse::<Thumbprint>().unwrap_err();
+        assert_eq!(error, ThumbprintError::Sha1);
+        assert!(error.to_string().contains("SHA-256"));
+    }
+    for text in ["", "ab", &plain[1..], &format!("{plain}00"), &plain.replace("00", "zz"), &colons.replacen(':', "", 1)]
+    {
+        assert_eq!(text.parse::<Thumbprint>().unwrap_err(), ThumbprintError::Other, "{text}");
+    }
+}
+
+#[test]
+fn a_password_is_never_repeated() {
+    for spec in [
+        "  vcenter: {address: vc.lab, credentials: {user: a, password: hunter2}}\n",
+        "  vcenter: {address: vc.lab, credentials: {user: a, passwrd: hunter2}}\n",
+        "  vcenter: {address: 'x:hunter2@vc', credentials: {user: a, password: env:A}}\n",
+        "  vcenter: {address: vc.lab, credentials: {user: a, password: [hunter2]}}\n",
+        "  vcenter: {address: vc.lab, credentials: {user: a, password: env:}}\n",
+    ] {
+        let shown = site(spec).unwrap_err();
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
+fn waits_are_bounded() {
+    for bad in ["0s", "500ms", "25h", "-1s", "60", "soon"] {
+        let shown =
+            site(&format!("  vcenter:\n    address: vc\n{CREDENTIALS}  pace: {{readBack: {bad}}}\n")).unwrap_err();
+        assert!(shown.contains("site.yaml:8:20"), "{shown}");
+    }
+}
+
+fn any_site() -> impl Strategy<Value = Site> {
+    let trust = prop_oneof![
+        Just(Trust::System),
+        "[^\\p{C}]{1,20}".prop_map(|path| Trust::CaFile(at(path))),
+        any::<[u8; 32]>().prop_map(|bytes| Trust::Thumbprint(at(Thumbprint(bytes)))),
+    ];
+    let uuid = proptest::option::of("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
+    let user = "[^\\p{C}]{1,20}";
+    let reference = "(env|file|exec):[!-~]{1,20}";
+    let waits = (1..=86_400u32, 1..=86_400u32);
+    ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits).prop_map(
+        |(address, uuid, trust, user, password, (host_stable, read_back))| Site {
+            vcenter: Vcenter {
+                address: at(address.parse().unwrap()),
+                instance_uuid: uuid.map(|uuid| at(uuid.parse().unwrap())),
+                trust,
+                credentials: Credentials { user: at(user), password: at(password.parse().unwrap()) },
+            },
+            pace: Pace { host_stable: Wait(host_stable), read_back: Wait(read_back) },
+        },
+    )
+}
+
+fn at<T>(value: T) -> crate::model::At<T> {
+    let place = crate::model::Place { file: "-".into(), line: 0, column: 0 };
+    crate::model::At::new(value, place)
+}
+
+proptest! {
+    #[test]
+    fn written_and_read_again_is_equal(site in any_site()) {
+        let text = to_yaml(Kind::Site, "fra1", &site).unwrap();
+        let (documents, problems) = document::read("site.yaml", text.as_bytes());
+        prop_assert!(problems.is_empty(), "{problems:?}\n{text}");
+        let again = read(&documents[0]).map_err(|p| TestCaseError::fail(format!("{p:?}\n{text}")))?;
+        prop_assert_eq!(to_yaml(Kind::Site, "fra1", &again.spec).unwrap(), text);
+    }
+
+    #[test]
+    fn values_never_panic(text in any::<String>()) {
+        let _ = (text.parse::<Address>().is_ok(), text.parse::<Thumbprint>().is_ok());
+        let _ = (text.parse::<InstanceUuid>().is_ok(), text.parse::<CredentialRef>().is_ok());
+    }
+}
