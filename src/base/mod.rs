@@ -13,4 +13,5 @@ pub mod clock;
 pub mod files;
 pub mod logging;
 pub mod net;
+pub mod retry;
 pub mod secret;
