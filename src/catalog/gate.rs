@@ -79,6 +79,25 @@ pub enum Need<'a> {
 }
 
 impl Need<'_> {
+    /// What needs it: a feature, a model or a type.
+    pub fn what(&self) -> &str {
+        match self {
+            Self::Esxi(gate) => &gate.feature,
+            Self::Branch { what, .. } => what,
+        }
+    }
+
+    /// What it needs, for people: `ESXi 8.0U3`, `vGPU 16 or later`.
+    pub fn requirement(&self) -> String {
+        match *self {
+            Self::Esxi(gate) => gate.requirement(),
+            Self::Branch { min: Some(min), max: None, .. } => format!("vGPU {min} or later"),
+            Self::Branch { min: None, max: Some(max), .. } => format!("vGPU {max} or earlier"),
+            Self::Branch { min: Some(min), max: Some(max), .. } => format!("vGPU {min} to {max}"),
+            Self::Branch { min: None, max: None, .. } => "any vGPU branch".to_owned(),
+        }
+    }
+
     /// Whether a host has it: its version of ESXi and the vGPU branch of its driver, as far as they
     /// are known. `None`: that cannot be told.
     pub fn met(&self, esxi: Option<EsxiVersion>, branch: Option<u16>) -> Option<bool> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::decide::{Case, MAX_LAYOUTS, beside_layouts, count};
-use super::pack::{Cells, Piece, layouts, packs};
+use super::instances::{exceeds, list, pieces};
+use super::pack::{Cells, layouts, packs};
 use super::query::Verdict;
-use crate::catalog::{Engines, MigGeometry, MigProfile, TypeKind, VgpuType};
+use crate::catalog::{MigGeometry, TypeKind, VgpuType};
 
 /// A case, prepared.
 pub(super) struct Mig<'a> {
@@ -85,7 +86,7 @@ impl<'a> Mig<'a> {
             if mig.limits(&instances).is_some() {
                 continue;
             }
-            let Some(layouts) = layouts(&mig.pieces(), &instances, taken, MAX_LAYOUTS) else {
+            let Some(layouts) = layouts(&pieces(geometry), &instances, taken, MAX_LAYOUTS) else {
                 unreachable!("the layouts of at most seven instances are far fewer than {MAX_LAYOUTS}");
             };
             if !layouts.is_empty() {
@@ -97,14 +98,10 @@ impl<'a> Mig<'a> {
                 all[*profile] += range.start();
                 all
             });
-            let why = mig.limits_of(&all).map_or_else(|| "it has no placement".to_owned(), |verdict| verdict.why);
+            let why = exceeds(geometry, &all).map_or_else(|| "it has no placement".to_owned(), |verdict| verdict.why);
             return Err(impossible(why));
         }
         Ok(mig)
-    }
-
-    fn pieces(&self) -> Vec<Piece<'a>> {
-        self.geometry.profiles.iter().map(|profile| Piece { size: profile.memory, starts: &profile.starts }).collect()
     }
 
     /// Decides for `counts` of the types of the case.
@@ -144,10 +141,10 @@ impl<'a> Mig<'a> {
         if let Some(verdict) = self.limits(&all) {
             return verdict;
         }
-        let pieces = self.pieces();
+        let pieces = pieces(self.geometry);
         let place = |cells: &Cells| packs(&pieces, &want, *cells);
         let placed = beside_layouts(Some(&state.layouts), place, "MIG-1", || {
-            let list = self.list(&want);
+            let list = list(self.geometry, &want);
             format!("no free memory slices at which {list} may start")
         });
         if placed.fits != Some(true) {
@@ -181,51 +178,9 @@ impl<'a> Mig<'a> {
         })
     }
 
-    fn list(&self, instances: &[u32]) -> String {
-        let named = self.geometry.profiles.iter().zip(instances).filter(|(_, n)| **n > 0);
-        named.map(|(profile, n)| format!("{n} x {}", profile.name)).collect::<Vec<_>>().join(", ")
-    }
-
     fn limits(&self, instances: &[u32]) -> Option<Verdict> {
         let all: Vec<u32> = instances.iter().zip(&self.placed).map(|(n, placed)| n.saturating_add(*placed)).collect();
-        self.limits_of(&all)
-    }
-
-    /// What these instances exceed wherever they sit, those at known places included.
-    fn limits_of(&self, all: &[u32]) -> Option<Verdict> {
-        let geometry = self.geometry;
-        let named = || geometry.profiles.iter().zip(all.iter().copied()).filter(|(_, n)| *n > 0);
-        for (profile, n) in named() {
-            if n > profile.max {
-                let why =
-                    format!("{} of {}, at most {} on one GPU", count(n, "GPU instance"), profile.name, profile.max);
-                return Some(Verdict::no("MIG-1", why));
-            }
-        }
-        let media: Vec<&str> =
-            named().filter(|(profile, _)| takes_all_media(profile)).map(|(profile, _)| profile.name.as_str()).collect();
-        if named().filter(|(profile, _)| takes_all_media(profile)).map(|(_, n)| n).sum::<u32>() > 1 {
-            let why = format!("{}: one GPU instance with media engines (+me) at most", media.join(", "));
-            return Some(Verdict::no("MIG-2", why));
-        }
-        if let Some((engine, need, have)) = engines_short(geometry, all) {
-            let why = format!("{} need {need} of {have} {engine}", self.list(all));
-            return Some(Verdict::no("MIG-4", why));
-        }
-        let sum = |slices: fn(&MigProfile) -> u32| {
-            named().map(|(profile, n)| u64::from(slices(profile)) * u64::from(n)).sum::<u64>()
-        };
-        for (need, have, what) in [
-            (sum(|profile| profile.memory), geometry.memory_slices, "memory slices"),
-            (sum(|profile| profile.compute), geometry.compute_slices, "compute slices"),
-            (sum(|_| 1), geometry.max_instances, "GPU instances"),
-        ] {
-            if need > u64::from(have) {
-                let why = format!("{} need {need} of {have} {what}", self.list(all));
-                return Some(Verdict::no("MIG-1", why));
-            }
-        }
-        None
+        exceeds(self.geometry, &all)
     }
 }
 
@@ -238,26 +193,4 @@ fn profile_of(geometry: &MigGeometry, vgpu: &VgpuType) -> Result<(usize, u32), V
         Some(at) => Ok((at, (*per_instance).max(1))),
         None => Err(Verdict::unknown("MIG-1", format!("the geometry of {profile} is not known"))),
     }
-}
-
-/// `+me` and `+me.all`: they take engines of which a GPU has one (rule MIG-2).
-fn takes_all_media(profile: &MigProfile) -> bool {
-    profile.name.contains("+me")
-}
-
-/// The first engine of which these instances need more than the GPU has. The whole GPU as one
-/// instance has all of them. Without figures there is nothing to compare (rule MIG-2 still holds).
-fn engines_short(geometry: &MigGeometry, instances: &[u32]) -> Option<(&'static str, u32, u32)> {
-    let whole = geometry.profiles.iter().max_by_key(|profile| profile.memory)?.engines?;
-    let kinds: [(&'static str, fn(&Engines) -> u32); 3] =
-        [("NVDEC", |e| e.nvdec), ("JPEG", |e| e.jpeg), ("OFA", |e| e.ofa)];
-    kinds.into_iter().find_map(|(name, of)| {
-        let need = geometry
-            .profiles
-            .iter()
-            .zip(instances)
-            .filter_map(|(profile, n)| Some(of(profile.engines.as_ref()?).saturating_mul(*n)))
-            .fold(0u32, u32::saturating_add);
-        (need > of(&whole)).then_some((name, need, of(&whole)))
-    })
 }

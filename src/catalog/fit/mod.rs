@@ -16,11 +16,14 @@
 //! the driver is [`Need`](super::Need).
 
 mod decide;
+mod instances;
 mod mig;
 mod mixed;
 mod nearest;
 mod pack;
 mod query;
 mod same;
+#[cfg(test)]
+mod tests;
 
 pub use query::{Beside, BesideError, Combination, Fit, FitMode, FitModeError};
