@@ -90,16 +90,16 @@ fn compute_slices_alone_are_not_enough() {
 
 #[test]
 fn media_engines_go_once() {
-    for (model, one, other) in [
-        ("a30", "1g.6gb+me", "2g.12gb+me"),
-        ("rtxpro6000-bse", "1g.24gb+me", "1g.24gb+me.all"),
-        ("rtxpro6000-bse", "1g.24gb+me.all", "1g.24gb"),
-        ("rtxpro6000-bse", "2g.48gb+me.all", "1g.24gb+gfx"),
+    for (model, one, other, rule) in [
+        ("a30", "1g.6gb+me", "2g.12gb+me", "MIG-2"),
+        ("rtxpro6000-bse", "1g.24gb+me", "1g.24gb+me.all", "MIG-2"),
+        ("rtxpro6000-bse", "1g.24gb+me.all", "1g.24gb", "MIG-4"),
+        ("rtxpro6000-bse", "2g.48gb+me.all", "1g.24gb+gfx", "MIG-4"),
     ] {
         let geometry = geometry(model);
         let pair = BTreeMap::from([(one.to_owned(), 1), (other.to_owned(), 1)]);
         let counts = counts(geometry, &pair).unwrap();
-        assert!(exceeds(geometry, &counts).is_some(), "{model}: {one} and {other}");
+        assert_eq!(exceeds(geometry, &counts).map(|verdict| verdict.rule), Some(rule), "{model}: {one} and {other}");
         assert!(packs(&pieces(geometry), &counts, Cells::default()), "it is not for want of slices");
     }
     let rtx = geometry("rtxpro6000-bse");
