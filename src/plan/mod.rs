@@ -9,17 +9,22 @@
 //!
 //! Knows no clock, no I/O, no environment and no randomness: the same inputs give the same bytes.
 
+mod blocks;
 mod check;
+mod device;
 mod fleet;
 mod gate;
 mod memory;
+mod need;
 mod planner;
 mod seal;
 mod setting;
+mod slow;
 mod step;
 mod times;
 mod types;
 mod visit;
+mod work;
 
 pub use check::{Check, Verify};
 pub use fleet::out_of_service;

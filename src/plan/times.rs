@@ -31,6 +31,10 @@ const GATE: Duration = minutes(1);
 const GATE_DEADLINE: Duration = minutes(15);
 
 impl Step {
+    /// How long facts may lag behind a reboot that is proven (vsphere-gpu §3.5: up to minutes) before
+    /// what they say is believed.
+    pub const SETTLE: Duration = minutes(10);
+
     /// How long it usually takes.
     pub fn usual(&self, pace: &Pace) -> Duration {
         let stable = Duration::from_secs(pace.host_stable_s.into());

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AssignmentPolicy, Desired, Finding, GraphicsType, HostName, HostRef, Mode, Package, PciAddress, PciId, PlanId,
-    Product, SiteIdentity,
+    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, HostName, HostRef, Mode, Package, PciAddress, PciId,
+    PlanId, Product, SiteIdentity,
 };
 
 /// What people approve: hosts, target modes, order, bounds.
@@ -116,7 +116,7 @@ pub struct SlowFacts {
     /// ESXi.
     pub product: Product,
     /// Driver packages.
-    pub packages: Vec<Package>,
+    pub packages: Fact<Vec<Package>>,
     /// `hostDefaultGraphicsType`; `-` where the host has none.
     pub default_type: GraphicsType,
     /// Assignment policy.

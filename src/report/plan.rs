@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Paper, Table, Text, Tone, findings, words};
-use crate::model::{HostName, PciAddress, PciId};
+use crate::model::{Fact, HostName, PciAddress, PciId};
 use crate::plan::{HostPlan, Impact, NotActed, Plan, Reason};
 
 /// Writes the plan.
@@ -153,7 +153,10 @@ fn detail(paper: &mut Paper, host: &HostPlan) {
             ),
         ),
     );
-    for package in &host.slow.packages {
+    if let Fact::Unknown { why } = &host.slow.packages {
+        paper.say(2, Text::toned(Tone::Warn, format!("driver could not be read: {why}")));
+    }
+    for package in host.slow.packages.known().into_iter().flatten() {
         paper.say(2, Text::toned(Tone::Dim, format!("driver {} {}", package.name, package.version)));
     }
     gpus(paper, host);

@@ -43,7 +43,7 @@ fn host(name: &str) -> HostPlan {
         pool: "infer-h100nvl".into(),
         slow: SlowFacts {
             product: Product { version: "8.0.3".into(), build: "24022510".into() },
-            packages: Vec::new(),
+            packages: Fact::Known(Vec::new()),
             default_type: GraphicsType::Shared,
             policy: AssignmentPolicy::Performance,
             gpus: buses.map(gpu).to_vec(),
