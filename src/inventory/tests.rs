@@ -99,7 +99,7 @@ fn a_password_is_never_repeated() {
         "  vcenter: {address: vc.lab, credentials: {user: a, passwrd: hunter2}}\n",
         "  vcenter: {address: 'x:hunter2@vc', credentials: {user: a, password: env:A}}\n",
         "  vcenter: {address: vc.lab, credentials: {user: a, password: [hunter2]}}\n",
-        "  vcenter: {address: vc.lab, credentials: {user: a, password: env:}}\n",
+        "  vcenter: {address: vc.lab, credentials: {user: a, password: 'env:'}}\n",
     ] {
         let shown = site(spec).unwrap_err();
         assert!(!shown.contains("hunter2"), "{shown}");
