@@ -512,7 +512,7 @@ impl<'n> Variant<'n> {
         match self.content {
             Some(node) => Ok(De { node, from: self.spot, path: self.path, context: self.de.context }),
             None => Err(Fault::at(self.spot, format!("`{}` is a mapping", self.path))
-                .hint(format!("write `{{{}: {{…}}}}`", self.name))),
+                .hint(format!("write `{{{}: {{}}}}`", self.name))),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::model::At;
+use crate::model::{At, HostName, HostPattern, PciAddress};
 
 use super::raw::{API_VERSION, Kind};
 
@@ -26,6 +27,41 @@ impl<T: JsonSchema> JsonSchema for At<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         T::json_schema(generator)
     }
+}
+
+/// Nouns that are written as text.
+macro_rules! text_schema {
+    ($($name:ty = $schema:expr;)+) => {
+        $(impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        })+
+    };
+}
+
+text_schema! {
+    HostName = json_schema!({ "type": "string", "description": "Name of a host, as vCenter shows it.", "minLength": 1 });
+    HostPattern = json_schema!({
+        "type": "string",
+        "description": "A host name; `*` is any text, `?` one character, `[01-16]` a range of numbers.",
+        "minLength": 1,
+        "examples": ["esx-gpu-01", "esx-gpu-0*", "esx-gpu-[01-16]"],
+    });
+    PciAddress = json_schema!({
+        "type": "string",
+        "description": "PCI address: segment, bus, device in hex, function.",
+        "pattern": "^(0000)?[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\\.[0-7]$",
+        "examples": ["0000:3b:00.0"],
+    });
 }
 
 /// The JSON Schema (draft 2020-12) of a whole document whose `spec` is a `T`.

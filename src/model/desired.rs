@@ -113,7 +113,8 @@ pub enum GpuSelect {
     Addresses(Vec<At<PciAddress>>),
     /// Those of this NUMA node.
     NumaNode(u32),
-    /// The first so many in address order that no other group selects.
+    /// The first so many in address order that neither another kind of group nor a `count` group
+    /// before this one selects.
     Count(u32),
 }
 

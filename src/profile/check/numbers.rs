@@ -1,0 +1,64 @@
+//! Counts, limits and lists.
+
+use crate::model::{Finding, Rule};
+use crate::profile::{GpuPool, Select};
+
+pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
+    if spec.hosts.names.is_empty() {
+        findings.push(
+            Finding::new(&Rule::DOC_EMPTY, "`hosts.names` is empty: the pool selects no host")
+                .at(&spec.hosts.names.place)
+                .hint("name hosts (`esx-gpu-[01-16]`, `esx-gpu-0*`), or all of the cluster with `\"*\"`"),
+        );
+    }
+    for (text, name) in [(&spec.hosts.site, "hosts.site"), (&spec.hosts.cluster, "hosts.cluster")] {
+        if text.trim().is_empty() {
+            findings.push(Finding::new(&Rule::DOC_EMPTY, format!("`{name}` is empty")).at(&text.place));
+        }
+    }
+    if spec.gpus.is_empty() {
+        findings.push(
+            Finding::new(&Rule::DOC_EMPTY, "`gpus` is empty: the pool says nothing of its GPUs").at(&spec.gpus.place),
+        );
+    }
+    if spec.gpu_count.value == 0 {
+        findings.push(
+            Finding::new(&Rule::DOC_NUMBER, "`gpuCount` is 0: a host of a GPU pool has at least one GPU")
+                .at(&spec.gpu_count.place),
+        );
+    }
+    if spec.rollout.max_unavailable.value == 0 {
+        findings.push(
+            Finding::new(&Rule::DOC_NUMBER, "`rollout.maxUnavailable` is 0: no host could ever be changed")
+                .at(&spec.rollout.max_unavailable.place)
+                .hint("at least 1; to keep hosts as they are, do not apply"),
+        );
+    }
+    more_than_there_are(spec, findings);
+}
+
+/// Groups that want more GPUs than a host has.
+fn more_than_there_are(spec: &GpuPool, findings: &mut Vec<Finding>) {
+    let count = spec.gpu_count.value;
+    if count == 0 {
+        return;
+    }
+    let mut wanted: u32 = 0;
+    for select in spec.gpus.iter().filter_map(|group| group.select.as_ref()) {
+        wanted = wanted.saturating_add(match &select.value {
+            Select::Addresses(addresses) => u32::try_from(addresses.len()).unwrap_or(u32::MAX),
+            Select::Count(count) => count.value,
+            Select::All | Select::NumaNode(_) => 0,
+        });
+        if wanted > count {
+            findings.push(
+                Finding::new(
+                    &Rule::DOC_NUMBER,
+                    format!("the groups up to here select {wanted} GPUs, and `gpuCount` is {count}"),
+                )
+                .at(&select.place),
+            );
+            return;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Files to documents.
+
+use std::sync::Arc;
+
+use crate::document::{self, Document, Kind, Problem, RawDocument, Snippet, Source};
+use crate::inventory::{self, Site};
+use crate::model::Place;
+
+use super::pool::GpuPool;
+
+/// The documents of some files.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Pools that could be read.
+    pub pools: Vec<Document<GpuPool>>,
+    /// Sites that could be read.
+    pub sites: Vec<Document<Site>>,
+    /// Worlds: their frames only, since the simulator reads the rest.
+    pub worlds: Vec<RawDocument>,
+    /// What is wrong with the form of the files, in the order of files and lines.
+    pub problems: Vec<Problem>,
+    sources: Vec<Arc<Source>>,
+}
+
+impl Loaded {
+    /// The source line of a place in one of the files, for a finding; `length` characters are marked.
+    pub fn snippet(&self, place: &Place, length: u32) -> Option<Snippet> {
+        self.sources.iter().find(|source| *source.file() == place.file)?.snippet(place, length)
+    }
+}
+
+/// Reads files: each its path, as the user gave it, and its bytes. Does no I/O.
+pub fn load(files: &[(String, Vec<u8>)]) -> Loaded {
+    let mut loaded = Loaded::default();
+    for (path, bytes) in files {
+        let (documents, problems) = document::read(path, bytes);
+        loaded.problems.extend(problems);
+        loaded.sources.extend(documents.first().map(|document| document.source().clone()));
+        for document in documents {
+            let result = match document.kind.value {
+                Kind::GpuPool => document.parse().map(|pool| loaded.pools.push(pool)),
+                Kind::Site => inventory::read(&document).map(|site| loaded.sites.push(site)),
+                Kind::World => {
+                    loaded.worlds.push(document);
+                    Ok(())
+                }
+            };
+            loaded.problems.extend(result.err().unwrap_or_default());
+        }
+    }
+    loaded.problems.sort_by(|a, b| a.place.cmp(&b.place));
+    loaded
+}
