@@ -84,15 +84,11 @@ mod tests {
     async fn waits_double_up_to_the_longest_and_end_with_the_policy() {
         let start = Instant::now();
         let at = std::cell::RefCell::new(Vec::new());
-        let result: Result<(), String> = retry(
-            POLICY,
-            |_| true,
-            || {
-                at.borrow_mut().push(start.elapsed().as_secs());
-                async { Err("busy".to_owned()) }
-            },
-        )
-        .await;
+        let attempt = || async {
+            at.borrow_mut().push(start.elapsed().as_secs());
+            Err::<(), _>("busy".to_owned())
+        };
+        let result = retry(POLICY, |_| true, attempt).await;
         assert_eq!(result, Err("busy".to_owned()));
         assert_eq!(at.into_inner(), [0, 1, 3, 7, 15, 23, 31, 39, 47, 55]);
     }
