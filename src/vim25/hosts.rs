@@ -4,31 +4,10 @@
 use super::client::{Client, decode};
 use super::error::Error;
 use super::tasks::started;
-use super::wire::decode::{package, parsed, required, text, text_fact};
-use super::wire::names::path;
-use super::wire::{ApiVersion, Call, DecodeError, Node, PassthruEntry, calls};
-use crate::model::{Fact, GraphicsConfig, MoRef, Package};
-
-/// A custom field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CustomField {
-    /// Its key: what values refer to.
-    pub key: i32,
-    /// Its name.
-    pub name: String,
-    /// The managed type it is for; absent for all.
-    pub kind: Fact<String>,
-}
-
-impl CustomField {
-    fn decode(node: &Node) -> Result<Self, DecodeError> {
-        Ok(Self {
-            key: parsed(required(node, "key")?)?,
-            name: text(node, "name")?,
-            kind: text_fact(node, "managedObjectType"),
-        })
-    }
-}
+use super::wire::decode::{CustomField, array, custom_field, package, required};
+use super::wire::names::{method, path};
+use super::wire::{ApiVersion, Call, PassthruEntry, calls};
+use crate::model::{GraphicsConfig, MoRef, Package};
 
 impl Client {
     /// Starts to enter maintenance mode. The server gives up after `timeout_s` seconds. Its 0 means
@@ -117,12 +96,7 @@ impl Client {
     pub async fn custom_fields(&self) -> Result<Vec<CustomField>, Error> {
         let content = self.properties(&self.service.custom_fields_manager, &[path::FIELD]).await?;
         let Some(fields) = content.get(path::FIELD) else { return Ok(Vec::new()) };
-        fields
-            .children
-            .iter()
-            .map(CustomField::decode)
-            .collect::<Result<_, _>>()
-            .map_err(|source| Error::Decode { call: super::wire::names::method::RETRIEVE_PROPERTIES_EX, source })
+        array(fields, custom_field).map_err(|source| Error::Decode { call: method::RETRIEVE_PROPERTIES_EX, source })
     }
 
     /// Defines a custom field for one managed type.
@@ -132,7 +106,7 @@ impl Client {
     pub async fn add_custom_field(&self, name: &str, kind: &str) -> Result<CustomField, Error> {
         let call = calls::add_custom_field(&self.service.custom_fields_manager, name, kind);
         let response = self.write(&call).await?;
-        let field = required(&response, "returnval").and_then(CustomField::decode);
+        let field = required(&response, "returnval").and_then(custom_field);
         field.map_err(|source| decode(&call, source))
     }
 

@@ -24,8 +24,8 @@ pub mod wire;
 
 pub use client::Client;
 pub use error::Error;
-pub use hosts::CustomField;
 pub use inventory::{Retrieved, Scope};
 pub use service::About;
 pub use tasks::{Cancel, TaskEnd, TaskProgress, Waited};
+pub use wire::decode::CustomField;
 pub use wire::{ApiVersion, Fault, ObjectContent, PassthruEntry, PropertySet, TaskInfo, TaskState};

@@ -2,5 +2,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod peer;
+mod shared;
 
 pub use peer::peer;
+pub use shared::shared;

@@ -1,1 +1,4 @@
-//! vim25
+//! The client of vCenter, judged by recordings, by golden requests, and by scripted servers.
+
+mod golden;
+mod recordings;

@@ -11,5 +11,9 @@
 //! [`Network`] (in process).
 
 mod exchange;
+mod real;
+mod trust;
 
 pub use exchange::{Body, Endpoint, Exchange, NetError, Network, Trust, collect};
+pub use real::RealNetwork;
+pub use trust::{colons, fingerprint};

@@ -117,21 +117,24 @@ pub fn strings(node: &Node) -> Decoded<Vec<String>> {
 
 /// `hardware.pciDevice`.
 pub fn pci_devices(node: &Node) -> Decoded<Vec<PciDevice>> {
-    array(node, |item| {
-        let short = |name| pci_short(required(item, name)?);
-        Ok(PciDevice {
-            address: pci_address(required(item, "id")?)?,
-            id: PciId {
-                vendor: short("vendorId")?,
-                device: short("deviceId")?,
-                sub_vendor: short("subVendorId")?,
-                sub_device: short("subDeviceId")?,
-            },
-            class: short("classId")?,
-            name: text(item, "deviceName")?,
-            vendor_name: text(item, "vendorName")?,
-            parent_bridge: text_fact(item, "parentBridge"),
-        })
+    array(node, pci_device)
+}
+
+/// One `HostPciDevice`.
+pub fn pci_device(item: &Node) -> Decoded<PciDevice> {
+    let short = |name| pci_short(required(item, name)?);
+    Ok(PciDevice {
+        address: pci_address(required(item, "id")?)?,
+        id: PciId {
+            vendor: short("vendorId")?,
+            device: short("deviceId")?,
+            sub_vendor: short("subVendorId")?,
+            sub_device: short("subDeviceId")?,
+        },
+        class: short("classId")?,
+        name: text(item, "deviceName")?,
+        vendor_name: text(item, "vendorName")?,
+        parent_bridge: text_fact(item, "parentBridge"),
     })
 }
 
@@ -225,4 +228,29 @@ pub fn vm_gpu_devices(node: &Node) -> Decoded<Vec<VmGpuDevice>> {
             })
         })
         .collect()
+}
+
+/// A custom field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomField {
+    /// Its key: what values refer to.
+    pub key: i32,
+    /// Its name.
+    pub name: String,
+    /// The managed type it is for; absent for all.
+    pub kind: Fact<String>,
+}
+
+/// One `CustomFieldDef`.
+pub fn custom_field(node: &Node) -> Decoded<CustomField> {
+    Ok(CustomField {
+        key: parsed(required(node, "key")?)?,
+        name: text(node, "name")?,
+        kind: text_fact(node, "managedObjectType"),
+    })
+}
+
+/// `customValue` of an entity: key and value of each field that is set.
+pub fn custom_values(node: &Node) -> Decoded<Vec<(i32, String)>> {
+    array(node, |item| Ok((parsed(required(item, "key")?)?, text(item, "value")?)))
 }

@@ -1,0 +1,133 @@
+//! The real network: reqwest over rustls, with everything off that acts by itself.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::uri::Authority;
+use http::{Request, Response, Uri};
+use http_body_util::BodyExt;
+
+use super::exchange::{Body, Endpoint, Exchange, NetError, Network};
+use super::trust::{Untrusted, tls_config};
+
+/// How long connecting may take, TLS included: a server on the other side of the world answers in
+/// under a second, a filtered port never.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The network of this machine. Proxies are taken from the environment, but never for this machine
+/// itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealNetwork;
+
+impl Network for RealNetwork {
+    fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Exchange>, NetError> {
+        let authority = &endpoint.authority;
+        let setup = |source| NetError::Setup { authority: authority.clone(), source };
+        let parsed: Authority = authority.parse().map_err(|error| setup(Box::new(error)))?;
+        let config = tls_config(&endpoint.trust).map_err(setup)?;
+        let mut client = reqwest::Client::builder()
+            .tls_backend_preconfigured(config)
+            .https_only(true)
+            .http1_only()
+            // A redirect would take a request, and its credentials, to a server nobody gave trust to.
+            .redirect(reqwest::redirect::Policy::none())
+            // What may be repeated is the clients' business; nothing is repeated behind their back.
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(CONNECT);
+        if is_this_machine(parsed.host()) {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| setup(Box::new(error)))?;
+        Ok(Arc::new(RealExchange { client, authority: parsed }))
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+struct RealExchange {
+    client: reqwest::Client,
+    authority: Authority,
+}
+
+impl Exchange for RealExchange {
+    fn exchange(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, NetError>> {
+        let client = self.client.clone();
+        let authority = self.authority.clone();
+        Box::pin(async move {
+            let name = authority.to_string();
+            let request = absolute(request, authority).map_err(|source| setup(&name, source))?;
+            let answer = client.execute(request).await.map_err(|error| failed(&name, error))?;
+            let answer: Response<reqwest::Body> = answer.into();
+            Ok(answer.map(|body| body.map_err(move |error| failed(&name, error)).boxed_unsync()))
+        })
+    }
+}
+
+fn absolute(
+    request: Request<Bytes>,
+    authority: Authority,
+) -> Result<reqwest::Request, Box<dyn StdError + Send + Sync>> {
+    let (mut head, body) = request.into_parts();
+    let mut uri = head.uri.into_parts();
+    uri.scheme = Some(http::uri::Scheme::HTTPS);
+    uri.authority = Some(authority);
+    head.uri = Uri::from_parts(uri)?;
+    Ok(Request::from_parts(head, body).try_into()?)
+}
+
+fn setup(authority: &str, source: Box<dyn StdError + Send + Sync>) -> NetError {
+    NetError::Setup { authority: authority.to_owned(), source }
+}
+
+/// What a failure of reqwest means for the request.
+fn failed(authority: &str, error: reqwest::Error) -> NetError {
+    let authority = authority.to_owned();
+    // The URL says nothing that the authority does not say.
+    let error = error.without_url();
+    if let Some(Untrusted { reason, thumbprint }) = untrusted(&error) {
+        return NetError::Untrusted { authority, reason, thumbprint };
+    }
+    if error.is_connect() {
+        NetError::Connect { authority, source: Box::new(error) }
+    } else {
+        NetError::Broken { authority, source: Box::new(error) }
+    }
+}
+
+/// The refusal of our verifier, wherever the layers between have packed it.
+fn untrusted(error: &(dyn StdError + 'static)) -> Option<Untrusted> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other))) = error.downcast_ref() {
+            return other.0.downcast_ref::<Untrusted>().cloned();
+        }
+        // The source of an io::Error is that of what it holds, which would be skipped.
+        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_told_from_others() {
+        for host in ["localhost", "127.0.0.1", "127.8.8.8", "[::1]"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["vc.example.net", "10.0.0.1", "[2001:db8::1]", "localhost.example.net"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+}
