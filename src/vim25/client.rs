@@ -76,13 +76,16 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Negotiates the version, looks at what the server is, and logs in.
+    /// Negotiates the version, looks at what the server is, and logs in. With a `pin`, the server's
+    /// instance UUID must be that before the password is sent.
     ///
     /// # Errors
-    /// If it cannot be reached or trusted, is no vCenter, or refuses the login (which is tried once).
+    /// If it cannot be reached or trusted, is no vCenter or another one, or refuses the login (which
+    /// is tried once).
     pub async fn connect(
         exchange: Arc<dyn Exchange>,
         authority: impl Into<String>,
+        pin: Option<&str>,
         user: impl Into<String>,
         password: SecretString,
         clock: Clock,
@@ -98,6 +101,10 @@ impl Client {
         if about.api_type != "VirtualCenter" {
             let found = format!("{} ({})", about.full_name, about.api_type);
             return Err(Error::NotVcenter { authority: transport.authority, found });
+        }
+        if let Some(pin) = pin.filter(|pin| !pin.eq_ignore_ascii_case(&about.instance_uuid)) {
+            let (expected, found) = (pin.to_owned(), about.instance_uuid);
+            return Err(Error::OtherVcenter { authority: transport.authority, expected, found });
         }
         let service = Service::decode(&content).map_err(understood)?;
         let mut client = Self {

@@ -102,6 +102,16 @@ pub enum Error {
         /// What it says that it is.
         found: String,
     },
+    /// Another vCenter than the pinned one.
+    #[error("{authority} is another vCenter: its instance UUID is {found}, expected is {expected}")]
+    OtherVcenter {
+        /// Who.
+        authority: String,
+        /// The pin.
+        expected: String,
+        /// What it says.
+        found: String,
+    },
     /// Something that the server's version does not have.
     #[error("{what} needs vim25 {needs}, {authority} speaks {speaks}")]
     TooOld {
@@ -131,6 +141,7 @@ impl Error {
             | Self::SessionRefused { .. }
             | Self::Closed { .. }
             | Self::NotVcenter { .. }
+            | Self::OtherVcenter { .. }
             | Self::TooOld { .. } => false,
         }
     }

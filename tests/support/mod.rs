@@ -1,6 +1,7 @@
 //! What tests of several areas share.
 #![allow(dead_code, unused_imports)]
 
+pub mod pairwise;
 mod peer;
 mod shared;
 

@@ -96,7 +96,8 @@ impl ObjectContent {
         self.faults().any(|fault| fault.kind == NOT_AUTHENTICATED)
     }
 
-    fn faults(&self) -> impl Iterator<Item = &Fault> {
+    /// What the server says of properties that could not be read.
+    pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.missing.iter().filter_map(|missing| match &missing.why {
             MissingWhy::Fault(fault) => Some(fault),
             MissingWhy::Version(_) => None,

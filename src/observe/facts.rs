@@ -1,0 +1,259 @@
+//! Reading hosts, and what hangs on them: page by page, each host for itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::StreamExt;
+
+use super::fleet::Fleet;
+use super::host::{self, Partial};
+use super::paths::{self, Property};
+use super::vm;
+use crate::model::{Fact, HostFault, HostFaultKind, HostRecord, HostRef, Marker, MoRef, Observed, Package};
+use crate::vim25::wire::names::{fault, managed};
+use crate::vim25::{CustomField, Error, ObjectContent, PropertySet, Scope};
+
+/// Hosts that are asked for their packages at once. Each question goes through vCenter to the host
+/// and takes about a second there; vCenter serves all its clients from one pool of workers.
+const PACKAGES_AT_ONCE: usize = 4;
+
+type Read<T> = BTreeMap<MoRef, Result<T, HostFault>>;
+
+impl Fleet {
+    /// The state of these hosts. Never all-or-nothing: what can't be read of a host is unknown with
+    /// the reason, and a host of which nothing can be read is a fault beside the others.
+    pub async fn facts(&self, hosts: &[HostRef]) -> Observed {
+        let taken_at = self.now();
+        let marker = self.marker_field().await;
+        let (records, notes) = self.records(hosts, &marker).await;
+        Observed {
+            site: self.identity().clone(),
+            taken_at,
+            marker_field: marker.map(|_| true).or_absent(false),
+            hosts: records.into_iter().map(|record| (record.host.path.clone(), record)).collect(),
+            notes,
+        }
+    }
+
+    /// The state of one host, read now.
+    pub async fn host(&self, host: &HostRef) -> HostRecord {
+        let marker = self.marker_field().await;
+        let (records, _) = self.records(std::slice::from_ref(host), &marker).await;
+        let unread = || HostRecord { host: host.clone(), read_at: self.now(), view: Err(gone()) };
+        records.into_iter().next().unwrap_or_else(unread)
+    }
+
+    async fn records(&self, hosts: &[HostRef], marker: &Fact<i32>) -> (Vec<HostRecord>, Vec<String>) {
+        let wanted = hosts.iter().map(|host| host.moref.clone()).collect();
+        let partial = |content: &ObjectContent| something(content).map(|()| host::partial(content, marker));
+        let mut views = self.objects(managed::HOST_SYSTEM, paths::HOST, wanted, partial).await;
+
+        let partials: Vec<&Partial> = views.values().filter_map(|view| view.as_ref().ok()).collect();
+        let vms = follow(&partials, |partial| &partial.vms);
+        let tasks = follow(&partials, |partial| &partial.tasks);
+        let datastores = follow(&partials, |partial| &partial.datastores);
+        let (vms, tasks, datastores, mut packages) = futures::join!(
+            self.objects(managed::VIRTUAL_MACHINE, paths::VM, vms, |content| Ok(vm::view(content))),
+            self.objects(managed::TASK, paths::TASK, tasks, host::running_task),
+            self.objects(managed::DATASTORE, paths::DATASTORE, datastores, host::accessible),
+            self.packages(&partials),
+        );
+
+        let mut notes = Vec::new();
+        for (moref, partial) in &mut views {
+            let Ok(partial) = partial else { continue };
+            let (found, missing) = join(&partial.vms, &vms);
+            notes.extend(missing.into_iter().map(|vm| format!("{vm} of {moref} went away while it was read")));
+            partial.view.vms = found;
+            // A task that is gone has ended.
+            partial.view.tasks = join(&partial.tasks, &tasks).0.map(|all| all.into_iter().flatten().collect());
+            partial.view.parity.datastores = join(&partial.datastores, &datastores).0.map(|all| host::tally(&all));
+            partial.view.packages =
+                packages.remove(moref).unwrap_or_else(|| Fact::unknown("the packages were not asked for"));
+        }
+        let read_at = self.now();
+        let record = |host: &HostRef| {
+            let view = views.get(&host.moref).cloned().unwrap_or_else(|| Err(gone()));
+            HostRecord { host: host.clone(), read_at, view: view.map(|partial| partial.view) }
+        };
+        (hosts.iter().map(record).collect(), notes)
+    }
+
+    /// Reads objects and makes something of each as its page comes, so that only one page is held.
+    /// An object that is gone is left out.
+    async fn objects<T>(
+        &self,
+        kind: &'static str,
+        schema: &'static [Property],
+        wanted: Vec<MoRef>,
+        make: impl Fn(&ObjectContent) -> Result<T, HostFault>,
+    ) -> Read<T> {
+        let sets = [PropertySet::new(kind, &paths::names(schema))];
+        let mut made = BTreeMap::new();
+        let mut scope = Scope::Objects(wanted.clone());
+        let Err(error) = self.vcenter().retrieve(&scope, &sets, |page| keep(&mut made, &page, &make)).await else {
+            return made;
+        };
+        // A fault may come from one object alone: each by itself then, so that the others are read.
+        let alone = error.fault().is_some() && wanted.len() > 1;
+        for one in wanted {
+            if made.contains_key(&one) {
+                continue;
+            }
+            let mut fault = of_error(&error);
+            if alone {
+                scope = Scope::Objects(vec![one.clone()]);
+                match self.vcenter().retrieve(&scope, &sets, |page| keep(&mut made, &page, &make)).await {
+                    Ok(_) => continue,
+                    Err(error) => fault = of_error(&error),
+                }
+            }
+            made.insert(one, Err(fault));
+        }
+        made
+    }
+
+    /// The key of the field that holds markers.
+    async fn marker_field(&self) -> Fact<i32> {
+        let of_hosts = |kind: &Fact<String>| kind.known().is_none_or(|kind| kind == managed::HOST_SYSTEM);
+        let is_ours = |field: &CustomField| field.name == Marker::FIELD && of_hosts(&field.kind);
+        match self.vcenter().custom_fields().await {
+            Ok(fields) => fields.iter().find(|field| is_ours(field)).map_or(Fact::Absent, |f| Fact::Known(f.key)),
+            Err(error) => Fact::unknown(chain(&error)),
+        }
+    }
+
+    async fn packages(&self, partials: &[&Partial]) -> BTreeMap<MoRef, Fact<Vec<Package>>> {
+        let one = |partial: &Partial| {
+            let (host, image) = (partial.host.clone(), partial.image.clone());
+            async move {
+                let packages = match image {
+                    Fact::Known(image) => match self.vcenter().fetch_packages(&image).await {
+                        Ok(all) => Fact::Known(all.into_iter().filter(is_gpu_driver).collect()),
+                        Err(error) => Fact::unknown(chain(&error)),
+                    },
+                    Fact::Absent => Fact::unknown("the host has no image manager"),
+                    Fact::Unknown { why } => Fact::Unknown { why },
+                };
+                (host, packages)
+            }
+        };
+        let asked: Vec<_> = partials.iter().map(|partial| one(partial)).collect();
+        futures::stream::iter(asked).buffer_unordered(PACKAGES_AT_ONCE).collect().await
+    }
+}
+
+fn keep<T>(made: &mut Read<T>, page: &[ObjectContent], make: &impl Fn(&ObjectContent) -> Result<T, HostFault>) {
+    made.extend(page.iter().map(|content| (content.object.clone(), make(content))));
+}
+
+/// The references of all hosts, each once.
+fn follow(partials: &[&Partial], references: impl Fn(&Partial) -> &Fact<Vec<MoRef>>) -> Vec<MoRef> {
+    let known = partials.iter().filter_map(|partial| references(partial).known());
+    known.flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// What was read behind a host's references, in their order, and those that are gone. Any other
+/// fault makes the whole unknown: what is behind it could be what decides.
+fn join<T: Clone>(
+    references: &Fact<Vec<MoRef>>,
+    read: &BTreeMap<MoRef, Result<T, HostFault>>,
+) -> (Fact<Vec<T>>, Vec<MoRef>) {
+    let references = match references {
+        Fact::Known(references) => references,
+        Fact::Absent => return (Fact::Absent, Vec::new()),
+        Fact::Unknown { why } => return (Fact::unknown(why.clone()), Vec::new()),
+    };
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for reference in references {
+        match read.get(reference) {
+            Some(Ok(one)) => found.push(one.clone()),
+            None | Some(Err(HostFault { kind: HostFaultKind::Gone, .. })) => missing.push(reference.clone()),
+            Some(Err(HostFault { message, .. })) => {
+                return (Fact::unknown(format!("{reference}: {message}")), missing);
+            }
+        }
+    }
+    (Fact::Known(found), missing)
+}
+
+fn gone() -> HostFault {
+    HostFault { kind: HostFaultKind::Gone, message: "it does not exist any more".to_owned() }
+}
+
+/// That anything at all was read of a host.
+fn something(content: &ObjectContent) -> Result<(), HostFault> {
+    if !content.properties.is_empty() {
+        return Ok(());
+    }
+    let faults = || content.faults();
+    let refused = faults().next().is_some() && faults().all(|found| found.kind == fault::NO_PERMISSION);
+    let kind = if refused { HostFaultKind::NoPermission } else { HostFaultKind::Fault };
+    let message = faults().next().map_or_else(|| "the server shows nothing of it".to_owned(), ToString::to_string);
+    Err(HostFault { kind, message })
+}
+
+fn of_error(error: &Error) -> HostFault {
+    let kind = if error.is_fault(fault::MANAGED_OBJECT_NOT_FOUND) {
+        HostFaultKind::Gone
+    } else if error.is_fault(fault::NO_PERMISSION) {
+        HostFaultKind::NoPermission
+    } else {
+        HostFaultKind::Fault
+    };
+    HostFault { kind, message: chain(error) }
+}
+
+/// An error and its sources on one line: what is kept as data can't be followed later.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        said = format!("{said}: {source}");
+        next = source.source();
+    }
+    said
+}
+
+/// NVIDIA's packages, by the names and vendors seen in the field (vsphere-gpu §1.10, §1.11).
+fn is_gpu_driver(package: &Package) -> bool {
+    let name = package.name.to_ascii_lowercase();
+    let vendor = package.vendor.to_ascii_lowercase();
+    ["nvidia", "nvd"].iter().any(|known| vendor == *known || name.starts_with(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, vendor: &str) -> Package {
+        Package { name: name.to_owned(), version: "1".to_owned(), vendor: vendor.to_owned() }
+    }
+
+    #[test]
+    fn drivers_are_known_by_name_or_vendor() {
+        for (name, vendor) in [
+            ("NVD-AIE-800", "NVIDIA"),
+            ("NVIDIA-AIE_ESXi_8.0.0_Driver", "NVD"),
+            ("nvdgpumgmtdaemon", "BCM"),
+            ("nvd-gpu-mgmt-daemon", ""),
+            ("renamed", "nvidia"),
+        ] {
+            assert!(is_gpu_driver(&package(name, vendor)), "{name}");
+        }
+        assert!(!is_gpu_driver(&package("nvme-pcie", "VMW")));
+        assert!(!is_gpu_driver(&package("nmlx5-core", "VMW")));
+    }
+
+    #[test]
+    fn what_is_gone_is_skipped_and_what_is_unreadable_makes_the_whole_unknown() {
+        let [a, b, c] = ["vm-1", "vm-2", "vm-3"].map(|id| MoRef::new("VirtualMachine", id));
+        let refused = HostFault { kind: HostFaultKind::NoPermission, message: "no".to_owned() };
+        let mut read = BTreeMap::from([(a.clone(), Ok(1)), (b.clone(), Err(gone()))]);
+        let references = Fact::Known(vec![a.clone(), b.clone(), c.clone()]);
+        assert_eq!(join(&references, &read), (Fact::Known(vec![1]), vec![b, c.clone()]));
+        read.insert(c.clone(), Err(refused));
+        assert!(join(&references, &read).0.is_unknown());
+        assert!(join(&Fact::unknown("why"), &read).0.is_unknown());
+    }
+}

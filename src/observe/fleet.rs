@@ -1,0 +1,150 @@
+//! The fleet of one site: a session on its vCenter, and the names of what is there.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use secrecy::SecretString;
+
+use super::tree::{self, Entity};
+use crate::base::clock::Clock;
+use crate::base::net::{Endpoint, NetError, Network, Trust};
+use crate::inventory::{self, Site};
+use crate::model::{MoRef, Roster, SiteIdentity};
+use crate::vim25::wire::decode;
+use crate::vim25::wire::names::{managed, path};
+use crate::vim25::{Client, Error, ObjectContent, PropertySet, Scope};
+
+/// The managed types that make paths.
+const TREE: [&str; 5] =
+    [managed::FOLDER, managed::DATACENTER, managed::COMPUTE_RESOURCE, managed::CLUSTER, managed::HOST_SYSTEM];
+
+/// Why there is no fleet to observe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The way to the vCenter could not be set up: nothing was sent.
+    #[error("cannot set up the connection to site {site}")]
+    Setup {
+        /// Site.
+        site: String,
+        /// Why.
+        #[source]
+        source: NetError,
+    },
+    /// It cannot be reached or trusted, is another one than pinned, or refuses the login.
+    #[error("cannot connect to site {site}")]
+    Vcenter {
+        /// Site.
+        site: String,
+        /// Why.
+        #[source]
+        source: Error,
+    },
+}
+
+/// The hosts of one site, as its vCenter shows them.
+///
+/// It reads; changes go through [`Fleet::vcenter`]. Close it on every way out.
+#[derive(Debug)]
+pub struct Fleet {
+    identity: SiteIdentity,
+    vcenter: Client,
+    clock: Clock,
+}
+
+impl Fleet {
+    /// Opens a session on the vCenter of this site. A pinned instance UUID is compared before the
+    /// password is sent.
+    ///
+    /// # Errors
+    /// [`ConnectError`], with what the server or the network says.
+    pub async fn connect(
+        name: &str,
+        site: &Site,
+        user: &str,
+        password: SecretString,
+        network: &dyn Network,
+        clock: Clock,
+    ) -> Result<Self, ConnectError> {
+        let address = site.vcenter.address.value.to_string();
+        let authority = site.vcenter.address.authority().to_owned();
+        let endpoint = Endpoint { authority: authority.clone(), trust: trust(&site.vcenter.trust) };
+        let exchange: Arc<_> =
+            network.open(&endpoint).map_err(|source| ConnectError::Setup { site: name.to_owned(), source })?;
+        let pin = site.vcenter.instance_uuid.as_ref().map(|pin| pin.value.as_str());
+        let vcenter = Client::connect(exchange, authority, pin, user, password, clock)
+            .await
+            .map_err(|source| ConnectError::Vcenter { site: name.to_owned(), source })?;
+        let about = vcenter.about();
+        let identity = SiteIdentity {
+            name: name.to_owned(),
+            address,
+            instance_uuid: about.instance_uuid.clone(),
+            version: about.version.clone(),
+            api_version: vcenter.version().to_string(),
+        };
+        Ok(Self { identity, vcenter, clock })
+    }
+
+    /// Which vCenter answers.
+    pub fn identity(&self) -> &SiteIdentity {
+        &self.identity
+    }
+
+    /// The client, for calls that change something and for waiting.
+    pub fn vcenter(&self) -> &Client {
+        &self.vcenter
+    }
+
+    /// The time by the server's clock, as far as it was ahead of ours at the login.
+    pub fn now(&self) -> Timestamp {
+        let ours = self.clock.now();
+        ours.checked_add(self.vcenter.clock_difference()).unwrap_or(ours)
+    }
+
+    /// Names, paths and ids of all clusters and hosts. What can't be placed is noted and left out.
+    ///
+    /// # Errors
+    /// If the inventory can't be read.
+    pub async fn roster(&self) -> Result<Roster, Error> {
+        let root = self.vcenter.root_folder();
+        let sets = TREE.map(|kind| PropertySet::new(kind, &[path::NAME, path::PARENT]));
+        let mut entities = Vec::new();
+        let mut notes = Vec::new();
+        let read = self
+            .vcenter
+            .retrieve(&Scope::Below(root.clone()), &sets, |page| {
+                for content in page {
+                    match entity(&content) {
+                        Some(entity) => entities.push(entity),
+                        None => notes.push(format!("{} does not show its name", content.object)),
+                    }
+                }
+            })
+            .await?;
+        notes.extend(read.gone.iter().map(|gone| format!("{gone} went away while the inventory was read")));
+        Ok(tree::roster(root, entities, notes))
+    }
+
+    /// Ends the session.
+    ///
+    /// # Errors
+    /// If the server could not be told; the session then ends by itself when it is idle.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.vcenter.logout().await
+    }
+}
+
+fn entity(content: &ObjectContent) -> Option<Entity> {
+    let name = content.fact(path::NAME, decode::string).known().cloned()?;
+    let parent: Option<MoRef> = content.fact(path::PARENT, decode::reference).known().cloned();
+    Some(Entity { moref: content.object.clone(), name, parent })
+}
+
+fn trust(trust: &inventory::Trust) -> Trust {
+    match trust {
+        inventory::Trust::System => Trust::System,
+        inventory::Trust::CaFile(path) => Trust::CaFile(path.value.clone().into()),
+        inventory::Trust::Thumbprint(pin) => Trust::Thumbprint(pin.value.0),
+    }
+}
