@@ -27,7 +27,7 @@ pub use fit::{Beside, BesideError, Combination, Fit, FitMode, FitModeError};
 pub use gate::{Gate, Need};
 pub use identify::Identity;
 pub use load::{Catalog, catalog, digest};
-pub use names::{nearest_types, same_type};
+pub use names::{Standing, nearest_types, same_type};
 pub use types::{
     Board, Branches, Can, Engines, EsxiFloor, Memory, MigGeometry, MigProfile, MmioGb, Model, Nvlink, PciEntry, Region,
     RegionSize, Rule, Series, Source, SourceMap, Sources, TypeKind, VgpuBranch, VgpuBranches, VgpuType,

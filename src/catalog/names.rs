@@ -46,7 +46,33 @@ pub fn same_type(one: &str, other: &str) -> bool {
     stem(one) == stem(other)
 }
 
+/// How a vGPU type stands between the catalogue and what a host lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// The catalogue knows it.
+    Known,
+    /// The host lists it and the catalogue does not know it: the host is right, and nothing can be
+    /// proven of it.
+    HostOnly,
+    /// Neither. A host lists what can start now, so a GPU in another mode may still bring it.
+    Nowhere,
+    /// The catalogue does not know it, and the list of the host could not be read.
+    Unread,
+}
+
 impl Catalog {
+    /// How a type stands; `listed` is what the host lists, none if that could not be read.
+    pub fn standing(&self, name: &str, listed: Option<&[String]>) -> Standing {
+        if self.vgpu_type(name).is_some() {
+            return Standing::Known;
+        }
+        match listed {
+            None => Standing::Unread,
+            Some(listed) if listed.iter().any(|other| same_type(name, other)) => Standing::HostOnly,
+            Some(_) => Standing::Nowhere,
+        }
+    }
+
     /// A vGPU type by any of its spellings, with the model that has it.
     pub fn vgpu_type(&self, name: &str) -> Option<(&Model, &VgpuType)> {
         let &(model, vgpu) = self.index.0.get(stem(name).as_ref())?;
@@ -102,6 +128,15 @@ mod tests {
         assert_eq!(found(""), None);
         assert_eq!(found("gfx"), None);
         assert!(same_type("nvidia_new-1-8qgfx", "nvidia_new-1-8q") && !same_type("nvidia_a2-4q", "nvidia_a16-4q"));
+    }
+
+    #[test]
+    fn a16_what_the_host_lists_counts() {
+        let listed = ["nvidia_h200x-93c".to_owned(), "nvidia_h200x-141c".to_owned()];
+        assert_eq!(catalog().standing("NVIDIA H200X-93C", Some(&listed)), Standing::HostOnly);
+        assert_eq!(catalog().standing("nvidia_h200x-94c", Some(&listed)), Standing::Nowhere);
+        assert_eq!(catalog().standing("nvidia_h200x-94c", None), Standing::Unread);
+        assert_eq!(catalog().standing("nvidia_h200x-141c", Some(&[])), Standing::Known);
     }
 
     #[test]
