@@ -18,6 +18,7 @@ mod memory;
 mod need;
 mod planner;
 mod seal;
+mod seen;
 mod setting;
 mod slow;
 mod step;
@@ -32,6 +33,7 @@ pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
 pub use memory::{Memory, OurMaintenance, RebootAsked};
 pub use planner::plan;
 pub use seal::PlanFileError;
+pub use seen::{SeenGpu, gpus};
 pub use setting::GpuSetting;
 pub use step::{Change, GraphicsChange, PassthruChange, Step};
 pub use types::{

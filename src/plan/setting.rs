@@ -64,7 +64,7 @@ impl GpuSetting {
     }
 
     /// Whether something is configured that is not active: it will be at the next boot.
-    pub(super) fn is_pending(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         if self.passthru_enabled != self.passthru_active {
             return true;
         }

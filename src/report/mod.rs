@@ -7,15 +7,18 @@
 //!
 //! Knows no terminal and no clock: whether there is colour, and what time it is, are arguments.
 
+pub mod catalog;
 mod event;
 mod findings;
+mod fleet;
 mod paper;
 mod plan;
 mod run;
 pub mod words;
 
 pub use event::event;
-pub use findings::findings;
+pub use findings::{findings, tone as severity_tone};
+pub use fleet::fleet;
 pub use paper::{Paper, Table, Text, Tone, WIDTH};
 pub use plan::{plan, summary};
 pub use run::{NextCommand, left, run, run_summary};

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::catalog::{Identity, catalog};
 use crate::model::{Fact, GraphicsType, HostName, PciId, VgpuMode};
 use crate::plan::GpuSetting;
 
@@ -45,9 +46,16 @@ pub fn names<'a>(names: impl IntoIterator<Item = &'a HostName>) -> String {
     format!("{} and {} more", all[..SHOWN].join(", "), all.len() - SHOWN)
 }
 
-/// The model of a GPU, by its PCI id.
+/// The model of a GPU, by its PCI id; the id itself where the catalogue does not know it.
 pub fn gpu(id: PciId) -> String {
-    id.to_string()
+    match catalog().identify(id) {
+        Identity::Model(model) => model.name.clone(),
+        Identity::Ambiguous(models) => {
+            let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+            format!("{} ({id})", names.join(" or "))
+        }
+        Identity::Unknown => format!("unknown device {id}"),
+    }
 }
 
 /// What a GPU is, from its active state, and what waits for a reboot.

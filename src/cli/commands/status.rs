@@ -1,0 +1,77 @@
+//! `status`: runs from the state directory.
+
+use serde::Serialize;
+
+use crate::cli::args::{Output, StatusArgs};
+use crate::cli::{CommandError, Exit, Ui};
+use crate::model::RunId;
+use crate::report::{self, NextCommand, Paper, Table, Text, Tone, words};
+use crate::rollout::{RunState, StateDir, fold};
+
+/// A run as JSON: its state, and the exit code that comes of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    exit_code: u8,
+    run: &'a RunState,
+}
+
+pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    if !args.state.dir.exists() {
+        ui.talk(format!("no run was made here: there is no {}", args.state.dir.display()));
+        return Ok(Exit::Done);
+    }
+    let dir = StateDir::open(&args.state.dir)?;
+    let mut runs = dir.runs()?;
+    let wanted = match &args.run {
+        Some(run) => RunId(run.clone()),
+        None => match runs.pop() {
+            Some(latest) => latest,
+            None => {
+                ui.talk("no run was made here");
+                return Ok(Exit::Done);
+            }
+        },
+    };
+    runs.retain(|run| *run != wanted);
+    let state = state_of(&dir, &wanted)?;
+    if args.output == Output::Json {
+        ui.json(&Shown { exit_code: state.exit().code(), run: &state })?;
+        return Ok(Exit::Done);
+    }
+    let mut paper = Paper::new();
+    report::run(&mut paper, &state, &NextCommand { options: args.state.typed() });
+    if args.run.is_none() && !runs.is_empty() {
+        earlier(&mut paper, &dir, &runs);
+    }
+    ui.page(&paper);
+    Ok(Exit::Done)
+}
+
+fn earlier(paper: &mut Paper, dir: &StateDir, runs: &[RunId]) {
+    paper.heading("Earlier runs");
+    let mut table = Table::new(&["run", "plan", "begun", "summary"]);
+    for run in runs.iter().rev() {
+        let name = Text::from(run.as_str());
+        // A journal that cannot be read must not hide the others.
+        match state_of(dir, run) {
+            Ok(state) => {
+                let begun = Text::from(words::time(state.started));
+                table.row([name, Text::from(state.plan.short()), begun, report::run_summary(&state)]);
+            }
+            Err(error) => {
+                table.row([name, Text::default(), Text::default(), Text::toned(Tone::Bad, error.summary())]);
+            }
+        }
+    }
+    paper.table(2, &table);
+}
+
+/// The state of a run, from its journal.
+pub fn state_of(dir: &StateDir, run: &RunId) -> Result<RunState, CommandError> {
+    let entries = dir.entries(run)?;
+    fold(&entries).map_err(|error| {
+        let error = anyhow::Error::new(error).context(format!("the journal of run {run} cannot be understood"));
+        CommandError::new(Exit::Internal, error)
+    })
+}
