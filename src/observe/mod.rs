@@ -22,4 +22,7 @@ mod paths;
 mod tree;
 mod vm;
 
+#[cfg(test)]
+mod tests;
+
 pub use fleet::{ConnectError, Fleet};
