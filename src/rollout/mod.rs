@@ -14,16 +14,31 @@
 //! Knows neither profiles nor the catalogue: it is given a plan and a fleet. It never chooses a mode
 //! or an order; it refuses where the planner refuses.
 
+mod abort;
+mod budget;
 mod dir;
+mod effect;
+mod engine;
+mod error;
 mod event;
 mod exit;
 mod interrupt;
 pub mod journal;
 mod kinds;
+mod mark;
+mod marker;
 mod phase;
+mod record;
+mod release;
+mod run;
 mod state;
+mod step;
+mod verify;
+mod visit;
 
 pub use dir::{RunDir, Spent, StateDir, StateError};
+pub use engine::{Engine, abort, apply, apply_into, resume, resume_from_live, retry, status};
+pub use error::RunError;
 pub use event::{
     Compensation, Entry, Event, FailureClass, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
 };
@@ -31,4 +46,7 @@ pub use exit::Exit;
 pub use interrupt::{Interrupt, Raise, interrupt};
 pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
+pub use record::{Sink, Waiting};
 pub use state::{FoldError, HostState, RunState, Running, fold};
+
+use error::chain;

@@ -231,18 +231,23 @@ impl Client {
         self.write(&calls::cancel_task(task)).await.map(|_| Cancel::Asked)
     }
 
-    /// Tasks of an entity that a user queued at or after a time, oldest first; also those that left
-    /// `recentTask`. The user as the server writes it: [`Client::session_user`].
+    /// Tasks of an entity that a user (none: anybody) queued at or after a time, oldest first; also
+    /// those that left `recentTask`. The user as the server writes it: [`Client::session_user`].
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn tasks_since(&self, entity: &MoRef, since: Timestamp, user: &str) -> Result<Vec<TaskInfo>, Error> {
+    pub async fn tasks_since(
+        &self,
+        entity: &MoRef,
+        since: Timestamp,
+        user: Option<&str>,
+    ) -> Result<Vec<TaskInfo>, Error> {
         let policy =
             Policy { first: Duration::from_secs(1), longest: Duration::from_secs(30), total: Duration::from_secs(120) };
         retry(policy, Error::is_retriable, || self.read_history(entity, since, user)).await
     }
 
-    async fn read_history(&self, entity: &MoRef, since: Timestamp, user: &str) -> Result<Vec<TaskInfo>, Error> {
+    async fn read_history(&self, entity: &MoRef, since: Timestamp, user: Option<&str>) -> Result<Vec<TaskInfo>, Error> {
         let create = calls::create_task_collector(&self.service.task_manager, entity, since, user);
         let made = self.attempt(&create, super::transport::DEADLINE).await?;
         let collector = required(&made, "returnval").and_then(reference).map_err(|source| decode(&create, source))?;

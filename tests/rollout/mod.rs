@@ -1,1 +1,4 @@
-//! rollout
+//! The rollout: its journal and machine by property tests, its engine against the simulated fleet.
+
+mod arbitrary;
+mod machine;

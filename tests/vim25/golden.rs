@@ -119,7 +119,7 @@ fn ours() -> Vec<Call> {
             &MoRef::new(managed::TASK_MANAGER, "TaskManager"),
             &host(),
             "2026-11-30T20:00:00Z".parse().unwrap(),
-            "poolwright@vsphere.local",
+            Some("poolwright@vsphere.local"),
         ),
         calls::read_next_tasks(&history, 100),
         calls::destroy_collector(&history),

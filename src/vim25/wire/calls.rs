@@ -238,7 +238,7 @@ pub fn cancel_task(task: &MoRef) -> Call {
 }
 
 /// `CreateCollectorForTasks`: tasks of one entity queued since a time, of one user.
-pub fn create_task_collector(manager: &MoRef, entity: &MoRef, since: Timestamp, user: &str) -> Call {
+pub fn create_task_collector(manager: &MoRef, entity: &MoRef, since: Timestamp, user: Option<&str>) -> Call {
     let filter = Node::new("filter")
         .with(Node::new("entity").with(object("entity", entity)).with(Node::leaf("recursion", "self")))
         .with(
@@ -246,7 +246,9 @@ pub fn create_task_collector(manager: &MoRef, entity: &MoRef, since: Timestamp, 
                 .with(Node::leaf("timeType", "queuedTime"))
                 .with(Node::leaf("beginTime", since.to_string())),
         )
-        .with(Node::new("userName").with(flag("systemUser", false)).with(Node::leaf("userList", user)));
+        .with_some(
+            user.map(|user| Node::new("userName").with(flag("systemUser", false)).with(Node::leaf("userList", user))),
+        );
     Call::read(method::CREATE_COLLECTOR_FOR_TASKS, manager, vec![filter])
 }
 

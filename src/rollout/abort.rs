@@ -1,0 +1,134 @@
+//! Aborting: what is not changed yet is given back as it was; what is changed only goes forward.
+
+use super::effect::entering;
+use super::run::{Deadline, Run};
+use super::step::{Attempt, StepEnd};
+use super::visit::view_of;
+use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
+use crate::model::{Fact, HostView};
+use crate::plan::{self, GateCheck, HostPlan, Impact, OurMaintenance, Reboots, Refusal, Step, Visit};
+
+impl Run<'_> {
+    /// Aborts the visit of each host that is under way.
+    pub(super) async fn abort_all(&mut self) -> Result<(), RunError> {
+        let plan = self.plan;
+        for host in &plan.hosts {
+            self.note_signal()?;
+            if self.rec.state.signal.is_some() {
+                return Ok(());
+            }
+            let state = self.state_of(host);
+            let under_way = match &state.phase {
+                HostPhase::Working { .. } | HostPhase::Left { .. } => true,
+                HostPhase::Failed { left_as, .. } => left_as.as_ref().is_none_or(|left| !left.is_clean()),
+                HostPhase::Pending | HostPhase::Held { .. } | HostPhase::Refused { .. } => state.marker.is_some(),
+                HostPhase::Done { .. } => false,
+            };
+            if under_way {
+                self.abort(host).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the host back if nothing was changed on it; says how it is left otherwise.
+    async fn abort(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let record = self.read(host).await;
+        let known = match self.recall(host, &record) {
+            Ok(known) => known,
+            Err(held) => return self.hold(host, held).await,
+        };
+        let view = match view_of(&record) {
+            Ok(view) => view,
+            Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
+        };
+        let steps = match view.in_maintenance {
+            Fact::Known(false) => Vec::new(),
+            Fact::Known(true) | Fact::Absent | Fact::Unknown { .. } => vec![Step::ExitMaintenance],
+        };
+        let reboots = Reboots { expected: 0, most: host.reboots.most, why: Vec::new() };
+        let visit = Visit { impact: Impact::Maintenance, steps, reboots };
+        let marker = known.marker;
+        self.begin(host, &record, view, visit, known.memory)?;
+        if let Some(marker) = marker {
+            self.adopt(host, marker)?;
+        }
+        if self.state_of(host).changed {
+            return self.leave(host).await;
+        }
+        if self.state_of(host).memory.maintenance == OurMaintenance::Asked
+            && let Some(task) = entering(&record)
+        {
+            self.cancel(&task).await;
+        }
+        if self.reopen(host).await? != StepEnd::Done {
+            return self.leave(host).await;
+        }
+        let record = self.read(host).await;
+        self.disarm(host, &record)?;
+        self.give_back(host, &record, Outcome::AsItWas).await
+    }
+
+    /// Leaves the maintenance that we asked for, on a host whose modes were not touched: its parity
+    /// must be as before, its modes need not be as wished.
+    async fn reopen(&mut self, host: &HostPlan) -> Result<StepEnd, RunError> {
+        let step = Step::ExitMaintenance;
+        let kind = StepKind::ExitMaintenance;
+        let record = self.read(host).await;
+        let view = match view_of(&record) {
+            Ok(view) => view,
+            Err(why) => return self.failed(host, kind, FailureClass::Unknown, why),
+        };
+        if view.in_maintenance == Fact::Known(false)
+            || self.state_of(host).memory.maintenance == OurMaintenance::NotAsked
+        {
+            return Ok(StepEnd::Done);
+        }
+        if let Err(why) = self.mark_step(host, &step).await? {
+            return self.failed(host, kind, FailureClass::Refused, why.to_string());
+        }
+        let server_time = match self.vcenter().current_time().await {
+            Ok(time) => time,
+            Err(error) => return self.failed(host, kind, FailureClass::Unknown, chain(&error)),
+        };
+        let name = &host.host.name;
+        self.rec.host(name, Event::StepStarted { step: step.clone(), attempt: 1, server_time, again: None })?;
+        let worse = self.worse(host, view);
+        if !worse.is_empty() {
+            return self.failed(host, kind, FailureClass::Refused, worse.join("; "));
+        }
+        let deadline = Deadline::of(step.deadline(&self.pace));
+        let sent = match self.ready(host, &step, view, false).await {
+            Ok(Some(task)) => self.await_task(host, &step, &task, deadline).await?,
+            Ok(None) => Attempt::Sent(super::How::Did),
+            Err(ended) => ended,
+        };
+        match sent {
+            Attempt::Done(how, evidence) => self.done(host, kind, how, evidence),
+            Attempt::Stopped => Ok(StepEnd::Stopped),
+            Attempt::Again(class, why) | Attempt::Failed(class, why) => self.failed(host, kind, class, why),
+            Attempt::Sent(how) => {
+                let record = self.read(host).await;
+                match view_of(&record) {
+                    Ok(view) if view.in_maintenance == Fact::Known(false) => {
+                        self.done(host, kind, how, vec!["out of maintenance mode".to_owned()])
+                    }
+                    Ok(_) => {
+                        let why = "the host is still in maintenance mode".to_owned();
+                        self.failed(host, kind, FailureClass::NotVerified, why)
+                    }
+                    Err(why) => self.failed(host, kind, FailureClass::Unknown, why),
+                }
+            }
+        }
+    }
+
+    /// What is worse than before the visit.
+    fn worse(&self, host: &HostPlan, view: &HostView) -> Vec<String> {
+        plan::gate(host, self.state_of(host).memory.baseline.as_ref(), view)
+            .into_iter()
+            .filter(|line| line.check != GateCheck::Signature && !line.verdict.opens())
+            .map(|line| format!("{} {}: {}", line.check, line.subject, line.evidence))
+            .collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! How many hosts of a pool are out of service, whatever the cause, just before a host starts.
+
+use super::Held;
+use crate::model::{DesiredPool, HostRef, Observed};
+use crate::plan::out_of_service;
+
+/// Holds the host if starting it would leave more hosts of its pool out of service than the pool
+/// allows. A host that is out of service already does not add to them.
+pub(super) fn allows(pool: &DesiredPool, host: &HostRef, now: &Observed) -> Result<(), Held> {
+    let mut down = Vec::new();
+    let mut counted = 1;
+    for pin in &pool.hosts {
+        let why = match now.hosts.get(&pin.host.path) {
+            Some(record) => out_of_service(record),
+            // Nobody says that it is in service.
+            None => Some("was not found".to_owned()),
+        };
+        match why {
+            Some(_) if pin.host.moref == host.moref => counted = 0,
+            Some(why) => down.push(format!("{}: {why}", pin.host.name)),
+            None => {}
+        }
+    }
+    let most = *pool.rollout.max_unavailable;
+    if counted == 1 && down.len() + 1 > most as usize {
+        return Err(Held::Budget { pool: pool.name.value.clone(), most, down });
+    }
+    Ok(())
+}

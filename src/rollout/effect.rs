@@ -1,0 +1,200 @@
+//! Effects: one call each, sent once. What its error says about the host decides what comes next.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::chain;
+use super::run::{Deadline, Run};
+use crate::model::{Fact, HostRecord, HostView, MoRef};
+use crate::plan::{HostPlan, Step};
+use crate::vim25::wire::names::fault;
+use crate::vim25::{Error, PassthruEntry, TaskEnd, TaskInfo};
+
+/// `descriptionId` of the tasks that hosts run for us.
+pub(super) mod task {
+    pub const ENTER: &str = "HostSystem.enterMaintenanceMode";
+    pub const EXIT: &str = "HostSystem.exitMaintenanceMode";
+    pub const REBOOT: &str = "HostSystem.reboot";
+}
+
+/// How long somebody else's task on the host is waited for before ours is tried again
+/// (vsphere-gpu F55). A reconfiguration takes seconds.
+const FOREIGN: Duration = Duration::from_secs(120);
+
+/// What became of a call.
+#[derive(Debug)]
+pub(super) enum Sent {
+    /// The server runs this task for it.
+    Task(MoRef),
+    /// The server stored it, or took it and says no more.
+    Stored,
+    /// The server refused it; nothing happened.
+    Refused(String),
+    /// It did not get through, and may now; nothing happened.
+    Again(String),
+    /// Nobody knows whether it had an effect: look.
+    Unclear(String),
+}
+
+impl Run<'_> {
+    /// Sends the effect of a step, once.
+    pub(super) async fn send(&self, host: &HostPlan, step: &Step, view: &HostView) -> Sent {
+        let target = &host.host.moref;
+        let vcenter = self.vcenter();
+        let sent = match step {
+            Step::EnterMaintenance => {
+                vcenter.enter_maintenance(target, servers_limit(step.deadline(&self.pace))).await.map(Some)
+            }
+            Step::ExitMaintenance => {
+                vcenter.exit_maintenance(target, servers_limit(step.deadline(&self.pace))).await.map(Some)
+            }
+            Step::Reboot { .. } => vcenter.reboot_host(target).await.map(Some),
+            Step::SetPassthrough { changes } => {
+                let Fact::Known(system) = &view.passthru_system else {
+                    return Sent::Refused("the host has no passthrough system".to_owned());
+                };
+                let entries: Vec<PassthruEntry> = changes
+                    .iter()
+                    .map(|change| PassthruEntry {
+                        address: change.address,
+                        enabled: change.enabled,
+                        apply_now: None,
+                        label: change.label.clone(),
+                    })
+                    .collect();
+                vcenter.update_passthru(system, &entries).await.map(|()| None)
+            }
+            Step::SetGraphics { .. } => {
+                let (Fact::Known(manager), Fact::Known(config)) = (&view.graphics_manager, &view.graphics_config)
+                else {
+                    return Sent::Refused("the host's graphics configuration cannot be read".to_owned());
+                };
+                match step.merged(config) {
+                    Some(config) => vcenter.update_graphics(manager, &config).await.map(|()| None),
+                    None => return Sent::Refused("the step writes no graphics configuration".to_owned()),
+                }
+            }
+            // Reads only.
+            Step::VerifyHost => return Sent::Stored,
+        };
+        match sent {
+            Ok(Some(task)) => Sent::Task(task),
+            Ok(None) => Sent::Stored,
+            Err(error) => self.judge(host, step, &error).await,
+        }
+    }
+
+    async fn judge(&self, host: &HostPlan, step: &Step, error: &Error) -> Sent {
+        let said = chain(error);
+        if let Some(running) = error.fault().filter(|fault| fault.kind == fault::TASK_IN_PROGRESS) {
+            return match &running.task {
+                Some(task) => self.in_progress(host, step, task, said).await,
+                None => Sent::Refused(said),
+            };
+        }
+        match (error.may_have_acted(), error.is_retriable()) {
+            (true, _) => Sent::Unclear(said),
+            (false, true) => Sent::Again(said),
+            (false, false) => Sent::Refused(said),
+        }
+    }
+
+    /// Another task holds the host: ours, then it is attached to; or somebody else's, then its end is
+    /// waited for and ours tried again.
+    async fn in_progress(&self, host: &HostPlan, step: &Step, task: &MoRef, said: String) -> Sent {
+        match self.vcenter().task_info(task).await {
+            Ok(info) if self.is_ours(&info, step) => Sent::Task(task.clone()),
+            Ok(info) => {
+                tracing::info!(host = %host.host.name, task = %info.what, "waiting for another task");
+                match self.vcenter().wait_task(task, FOREIGN, |_| {}).await {
+                    Ok(TaskEnd::Deadline(_)) | Err(_) => Sent::Refused(said),
+                    Ok(_) => Sent::Again(said),
+                }
+            }
+            Err(_) => Sent::Refused(said),
+        }
+    }
+
+    /// Whether a task is of this step's kind and was started by our user.
+    pub(super) fn is_ours(&self, info: &TaskInfo, step: &Step) -> bool {
+        let what = match step {
+            Step::EnterMaintenance => task::ENTER,
+            Step::ExitMaintenance => task::EXIT,
+            Step::Reboot { .. } => task::REBOOT,
+            Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => return false,
+        };
+        info.what == what && info.user.as_deref() == Some(self.vcenter().session_user().as_str())
+    }
+
+    /// The reboot task of ours that the server knows since it was asked for. One that failed without
+    /// losing the host did nothing.
+    pub(super) async fn reboot_task(&self, host: &HostPlan) -> Result<Option<MoRef>, Error> {
+        let Some(since) = self.state_of(host).reboot_asked else { return Ok(None) };
+        let user = self.vcenter().session_user();
+        let tasks = self.vcenter().tasks_since(&host.host.moref, since, Some(&user)).await?;
+        Ok(tasks.into_iter().rev().find(|info| info.what == task::REBOOT && !did_nothing(info)).map(|info| info.task))
+    }
+
+    /// Who took the host out of maintenance, in words, as far as the server knows.
+    pub(super) async fn who_left_maintenance(&self, host: &HostPlan) -> String {
+        let Some(since) = self.state_of(host).marker.as_ref().map(|marker| marker.at) else {
+            return "who did it cannot be found out".to_owned();
+        };
+        let found = self.vcenter().tasks_since(&host.host.moref, since, None).await;
+        let last = found.ok().and_then(|tasks| tasks.into_iter().rev().find(|info| info.what == task::EXIT));
+        match last {
+            Some(info) => format!(
+                "{} asked for that{}",
+                info.user.as_deref().unwrap_or("the system"),
+                info.queued_at.map(|at| format!(" at {at}")).unwrap_or_default()
+            ),
+            None => "who did it cannot be found out".to_owned(),
+        }
+    }
+
+    /// Follows a task to its end, telling who watches.
+    pub(super) async fn follow(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        task: &MoRef,
+        deadline: Deadline,
+    ) -> Result<TaskEnd, Error> {
+        let what = [format!("the task {} ({})", task.id, super::StepKind::from(step))];
+        let fleet = self.fleet;
+        self.tell(host, Some(step.into()), &what, deadline, None);
+        let end = fleet
+            .vcenter()
+            .wait_task(task, deadline.left(), |progress| {
+                self.tell(host, Some(step.into()), &what, deadline, progress.percent);
+            })
+            .await;
+        end
+    }
+}
+
+/// Whether a reboot task certainly left the host alone: it failed, and not by losing contact with a
+/// host that goes down (vsphere-gpu §1.7).
+pub(super) fn did_nothing(info: &TaskInfo) -> bool {
+    info.error.as_ref().is_some_and(|error| !lost_contact(error))
+}
+
+/// Whether a fault is one of a host that goes away.
+pub(super) fn lost_contact(error: &crate::vim25::Fault) -> bool {
+    [fault::HOST_COMMUNICATION, fault::HOST_NOT_CONNECTED, fault::HOST_NOT_REACHABLE]
+        .iter()
+        .any(|kind| error.involves(kind))
+}
+
+/// The task that takes the host into maintenance, if one runs.
+pub(super) fn entering(record: &HostRecord) -> Option<MoRef> {
+    let view = record.view.as_ref().ok()?;
+    let tasks = view.tasks.known()?;
+    tasks.iter().find(|running| running.what == task::ENTER).map(|running| running.moref.clone())
+}
+
+/// The server's own limit in seconds: a minute less than ours, so that it speaks first.
+fn servers_limit(ours: Duration) -> NonZeroU32 {
+    let length = ours.saturating_sub(Duration::from_secs(60)).as_secs();
+    u32::try_from(length).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}

@@ -1,0 +1,186 @@
+//! Writing the marker: written, read back equal within `pace.readBack`, or the host is not touched.
+
+use std::time::Duration;
+
+use super::marker::{self, Owner};
+use super::run::{Deadline, Run};
+use super::visit::view_of;
+use super::{Event, Held, RunError, chain};
+use crate::model::{Fact, HostView, Marker, MarkerPhase};
+use crate::plan::{HostPlan, Memory, Step};
+use crate::vim25::Error;
+use crate::vim25::wire::names::{fault, managed};
+
+/// Between two looks at a value that was written: an attribute is a row in vCenter's database.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Why a marker does not stand on the host as written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotMarked {
+    /// It cannot be made.
+    #[error("{0}")]
+    Unwritable(String),
+    /// The server refused it.
+    #[error("the server refuses it: {0}")]
+    Refused(String),
+    /// Something else was read until the deadline.
+    #[error("within {seconds} s it did not read back as written; found {found}")]
+    NotReadBack {
+        /// `pace.readBack`.
+        seconds: u32,
+        /// What was read last.
+        found: String,
+    },
+    /// Another run's marker was read.
+    #[error("{0}")]
+    Foreign(Held),
+}
+
+impl Run<'_> {
+    /// Writes the marker in this phase. Does nothing if it stands there with nothing to add.
+    pub(super) async fn mark(
+        &mut self,
+        host: &HostPlan,
+        view: &HostView,
+        phase: MarkerPhase,
+    ) -> Result<Result<(), NotMarked>, RunError> {
+        let boot = match view.boot_time {
+            Fact::Known(boot) => boot,
+            Fact::Absent | Fact::Unknown { .. } => {
+                return Ok(Err(NotMarked::Unwritable("the host's boot time cannot be read".to_owned())));
+            }
+        };
+        let at = match self.vcenter().current_time().await {
+            Ok(at) => at,
+            Err(error) => return Ok(Err(NotMarked::Unwritable(chain(&error)))),
+        };
+        let state = self.state_of(host);
+        let Some(base) = state.memory.baseline.clone() else {
+            return Ok(Err(NotMarked::Unwritable("the state before the visit is not known".to_owned())));
+        };
+        let wanted = Marker {
+            v: Marker::VERSION,
+            run: self.run_id().clone(),
+            plan: self.plan.id.short().to_owned(),
+            host: host.uuid.clone(),
+            phase,
+            at,
+            boot,
+            reboots: [state.memory.reboots_by(&view.boot_time), host.reboots.most],
+            arm: state.armed.iter().map(super::Compensation::to_marker).collect(),
+            base,
+        };
+        let text = match marker::text(&wanted) {
+            Ok(text) => text,
+            Err(why) => return Ok(Err(NotMarked::Unwritable(why))),
+        };
+        if let Err(why) = self.put(host, Fact::Known(text)).await {
+            return Ok(Err(why));
+        }
+        self.rec.host(&host.host.name, Event::MarkerWritten { marker: Some(Box::new(wanted)) })?;
+        Ok(Ok(()))
+    }
+
+    /// Writes the phase of a step, if the marker does not say it already.
+    pub(super) async fn mark_step(&mut self, host: &HostPlan, step: &Step) -> Result<Result<(), NotMarked>, RunError> {
+        let phase = marker::phase_of(step);
+        let arm: Vec<_> = self.state_of(host).armed.iter().map(super::Compensation::to_marker).collect();
+        // Each reboot has its own boot time before it; once written, it stays until that is proven.
+        let same_boot = |marker: &Marker| match step {
+            Step::Reboot { boot_before, .. } => {
+                marker.boot.duration_since(*boot_before).abs() <= Memory::BOOT_TOLERANCE
+            }
+            _ => true,
+        };
+        let stands = |marker: &Marker| marker.phase == phase && marker.arm == arm && same_boot(marker);
+        if self.state_of(host).marker.as_ref().is_some_and(stands) {
+            return Ok(Ok(()));
+        }
+        let record = self.read(host).await;
+        match view_of(&record) {
+            Ok(view) => self.mark(host, view, phase).await,
+            Err(why) => Ok(Err(NotMarked::Unwritable(why))),
+        }
+    }
+
+    /// Clears the marker.
+    pub(super) async fn unmark(&mut self, host: &HostPlan) -> Result<Result<(), NotMarked>, RunError> {
+        if let Err(why) = self.put(host, Fact::Absent).await {
+            return Ok(Err(why));
+        }
+        self.rec.host(&host.host.name, Event::MarkerWritten { marker: None })?;
+        Ok(Ok(()))
+    }
+
+    /// Writes a value and waits until it reads back. It is written again only after a look that
+    /// found another value and a write that is known to have failed.
+    async fn put(&mut self, host: &HostPlan, value: Fact<String>) -> Result<(), NotMarked> {
+        let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+        let key = self.field_key().await?;
+        let text = value.known().cloned().unwrap_or_default();
+        let mut stored = false;
+        loop {
+            if !stored {
+                match self.vcenter().set_custom_field(&host.host.moref, key, &text).await {
+                    Ok(()) => stored = true,
+                    Err(error) if error.may_have_acted() || error.is_retriable() => {
+                        tracing::warn!(host = %host.host.name, "{}", chain(&error));
+                    }
+                    Err(error) => return Err(NotMarked::Refused(chain(&error))),
+                }
+            }
+            let record = self.read(host).await;
+            let found = match view_of(&record) {
+                Ok(view) if view.marker == value => return Ok(()),
+                Ok(view) => match marker::owner(view, self.run_id()) {
+                    Owner::Other(held @ Held::ForeignMarker { .. }) => return Err(NotMarked::Foreign(held)),
+                    Owner::Other(_) | Owner::Ours(_) | Owner::Nobody => words(&view.marker),
+                },
+                Err(why) => why,
+            };
+            if deadline.passed() {
+                return Err(NotMarked::NotReadBack { seconds: self.pace.read_back_s, found });
+            }
+            self.tell(host, None, &["the marker to read back as written".to_owned()], deadline, None);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The key of the custom field; the field is defined where it is missing (the plan says so).
+    async fn field_key(&mut self) -> Result<i32, NotMarked> {
+        if let Some(key) = self.field {
+            return Ok(key);
+        }
+        let key = match self.find_field().await.map_err(|error| NotMarked::Refused(chain(&error)))? {
+            Some(key) => key,
+            None => match self.vcenter().add_custom_field(Marker::FIELD, managed::HOST_SYSTEM).await {
+                Ok(field) => field.key,
+                // Somebody defined it meanwhile, or the answer was lost: look again.
+                Err(error) if error.is_fault(fault::DUPLICATE_NAME) || error.may_have_acted() => {
+                    self.find_field().await.ok().flatten().ok_or_else(|| NotMarked::Refused(chain(&error)))?
+                }
+                Err(error) => return Err(NotMarked::Refused(chain(&error))),
+            },
+        };
+        self.field = Some(key);
+        Ok(key)
+    }
+
+    async fn find_field(&self) -> Result<Option<i32>, Error> {
+        let fields = self.vcenter().custom_fields().await?;
+        let ours = |kind: &Fact<String>| match kind {
+            Fact::Known(kind) => kind == managed::HOST_SYSTEM,
+            Fact::Absent => true,
+            Fact::Unknown { .. } => false,
+        };
+        Ok(fields.iter().find(|field| field.name == Marker::FIELD && ours(&field.kind)).map(|field| field.key))
+    }
+}
+
+fn words(marker: &Fact<String>) -> String {
+    match marker {
+        Fact::Known(text) => format!("`{text}`"),
+        Fact::Absent => "none".to_owned(),
+        Fact::Unknown { why } => why.clone(),
+    }
+}

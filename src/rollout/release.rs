@@ -1,0 +1,130 @@
+//! The ways out of a visit: released, or left with a word on how.
+
+use super::effect::entering;
+use super::run::Run;
+use super::visit::view_of;
+use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError};
+use crate::model::{HostRecord, MarkerPhase};
+use crate::plan::{self, HostPlan, OurMaintenance, Refusal};
+
+impl Run<'_> {
+    /// The host is as it should be: what is armed is put back, the marker is cleared.
+    pub(super) async fn release(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let record = self.read(host).await;
+        self.disarm(host, &record)?;
+        let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
+        self.give_back(host, &record, outcome).await
+    }
+
+    /// Clears the marker and releases the host.
+    pub(super) async fn give_back(
+        &mut self,
+        host: &HostPlan,
+        record: &HostRecord,
+        outcome: Outcome,
+    ) -> Result<(), RunError> {
+        let marked = match view_of(record) {
+            Ok(view) => self.mark(host, view, MarkerPhase::Released).await?.map_err(|why| why.to_string()),
+            Err(why) => Err(why),
+        };
+        let cleared = match marked {
+            Ok(()) => self.unmark(host).await?.map_err(|why| why.to_string()),
+            Err(why) => Err(why),
+        };
+        match cleared {
+            Ok(()) => self.rec.host(&host.host.name, Event::HostReleased { outcome }),
+            Err(why) => self.hold(host, Held::MarkerNotWritten { why }).await,
+        }
+    }
+
+    /// Puts back what is armed, where the live value is ours. Maintenance is left by its own step;
+    /// here it is only looked at.
+    pub(super) fn disarm(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
+        let state = self.state_of(host);
+        if !state.armed.contains(&Compensation::Maintenance) {
+            return Ok(());
+        }
+        let comp = Compensation::Maintenance;
+        let closed = view_of(record).ok().and_then(|view| view.in_maintenance.known().copied());
+        let event = match (closed, state.memory.maintenance) {
+            (Some(false), OurMaintenance::Closed) => {
+                Event::LeftAlone { comp, found: "out of maintenance mode already".to_owned() }
+            }
+            // Never entered, or left by us: either way as it was before.
+            (Some(false), _) => Event::Undone { comp },
+            (Some(true), OurMaintenance::NotAsked) => {
+                Event::LeftAlone { comp, found: "in maintenance mode by somebody else".to_owned() }
+            }
+            (Some(true), _) | (None, _) => return Ok(()),
+        };
+        self.rec.host(&host.host.name, event)
+    }
+
+    /// The visit ends here. A host that is as it was gets its marker off; any other stays closed and
+    /// says how it was left.
+    pub(super) async fn leave(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let record = self.read(host).await;
+        let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
+        let mut notes = Vec::new();
+        if !self.state_of(host).changed {
+            self.disarm(host, &record)?;
+        }
+        let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();
+        if failed && self.state_of(host).marker.is_some() {
+            let wrote = if untouched && entering(&record).is_none() {
+                self.unmark(host).await?
+            } else {
+                match view_of(&record) {
+                    Ok(view) => self.mark(host, view, MarkerPhase::Failed).await?,
+                    Err(why) => Err(super::mark::NotMarked::Unwritable(why)),
+                }
+            };
+            if let Err(why) = wrote {
+                notes.push(format!("the marker could not be brought up to date: {why}"));
+            }
+        }
+        let left_as = self.left_as(host, &record, notes);
+        self.rec.host(&host.host.name, Event::HostLeft { left_as })
+    }
+
+    /// How the host stands.
+    fn left_as(&self, host: &HostPlan, record: &HostRecord, mut notes: Vec<String>) -> LeftAs {
+        let state = self.state_of(host);
+        let (maintenance, pending) = match view_of(record) {
+            Ok(view) => {
+                for task in view.tasks.known().into_iter().flatten() {
+                    notes.push(format!("task {} ({}) runs", task.moref.id, task.what));
+                }
+                let pending = match plan::visit(host, record, &state.memory) {
+                    Ok(visit) => visit.reboots.why,
+                    Err(Refusal::RebootWithoutEffect { pending }) => pending,
+                    Err(_) => Vec::new(),
+                };
+                (view.in_maintenance.known().copied(), pending)
+            }
+            Err(why) => {
+                notes.push(format!("it cannot be read: {why}"));
+                (None, Vec::new())
+            }
+        };
+        LeftAs {
+            maintenance,
+            pending,
+            marker: state.marker.is_some(),
+            uncompensated: state.armed.clone(),
+            notes,
+            at: self.clock.now(),
+        }
+    }
+
+    /// A host that is held before anything was done: a marker that was written for it goes.
+    pub(super) async fn unmark_untouched(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        if self.state_of(host).marker.is_none() {
+            return Ok(());
+        }
+        if let Err(why) = self.unmark(host).await? {
+            tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,318 @@
+//! One step: announced, checked, sent once, followed, verified.
+//!
+//! ```text
+//!   marker ─► StepStarted (synced) ─► fresh read ─► check ─┬─ already done ──────────────┐
+//!                    ▲                                     ├─ in flight: follow the task ─┤
+//!                    │ nothing happened, or nobody knows   ├─ ready: send ─► follow ──────┤
+//!                    └──────────────── look again ◄────────┴─ refused: StepFailed         ▼
+//!                                                              StepDone ◄── verify, from fresh reads
+//! ```
+
+use std::time::Duration;
+
+use super::effect::{self, Sent};
+use super::marker::{self, Owner};
+use super::run::{Deadline, Run};
+use super::visit::view_of;
+use super::{Compensation, Event, FailureClass, Held, How, RunError, StepKind, chain};
+use crate::model::{HostView, MoRef};
+use crate::plan::{Check, HostPlan, Memory, OurMaintenance, Step};
+use crate::vim25::wire::names::fault;
+use crate::vim25::{Cancel, TaskEnd};
+
+/// How often a step is announced: once, and again after an attempt that certainly had no effect, or
+/// that was looked at and had none. What fails three times has a cause that time does not cure.
+const ATTEMPTS: u32 = 3;
+/// Before the next attempt: what refuses a host that just came back needs some seconds (vsphere-gpu
+/// F42b).
+const PAUSE: Duration = Duration::from_secs(15);
+/// How long a cancelled task may take to end.
+const CANCEL: Duration = Duration::from_secs(60);
+/// A reboot task ends once the reboot is initiated (vsphere-gpu §1.7); after this the host is looked
+/// at, whatever its task says.
+const INITIATE: Duration = Duration::from_secs(120);
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepEnd {
+    /// Verified.
+    Done,
+    /// Failed; it stands in the journal.
+    Failed,
+    /// A signal stopped it.
+    Stopped,
+}
+
+/// How an attempt ended.
+pub(super) enum Attempt {
+    /// It is so already, and needs no other proof.
+    Done(How, Vec<String>),
+    /// Its goal is to be verified now.
+    Sent(How),
+    /// Nothing happened; it may be tried again.
+    Again(FailureClass, String),
+    /// It failed for good.
+    Failed(FailureClass, String),
+    /// A signal stopped it.
+    Stopped,
+}
+
+impl Run<'_> {
+    /// Does one step.
+    pub(super) async fn step(&mut self, host: &HostPlan, step: &Step) -> Result<StepEnd, RunError> {
+        self.note_signal()?;
+        if self.rec.state.signal.is_some() {
+            return Ok(StepEnd::Stopped);
+        }
+        let name = &host.host.name;
+        let kind = StepKind::from(step);
+        if kind == StepKind::EnterMaintenance && !self.state_of(host).armed.contains(&Compensation::Maintenance) {
+            self.rec.host(name, Event::Armed { comp: Compensation::Maintenance })?;
+        }
+        if let Err(why) = self.mark_step(host, step).await? {
+            // A held host whose stage is that of a step has failed: see `HostPhase::next`.
+            self.rec.host(name, Event::HostHeld { why: Held::MarkerNotWritten { why: why.to_string() } })?;
+            return Ok(StepEnd::Failed);
+        }
+        let deadline = Deadline::of(step.deadline(&self.pace));
+        let mut again = None;
+        for attempt in 1..=ATTEMPTS {
+            let before = self.memory_of(host);
+            let server_time = match self.vcenter().current_time().await {
+                Ok(time) => time,
+                // Not announced, so not sent: the step did not begin.
+                Err(error) => return self.failed(host, kind, FailureClass::Unknown, chain(&error)),
+            };
+            self.rec
+                .host(name, Event::StepStarted { step: step.clone(), attempt, server_time, again: again.take() })?;
+            let (class, why) = match self.attempt(host, step, &before, attempt, deadline).await? {
+                Attempt::Stopped => return Ok(StepEnd::Stopped),
+                Attempt::Failed(class, error) => return self.failed(host, kind, class, error),
+                Attempt::Again(class, why) => (class, why),
+                Attempt::Done(how, evidence) => return self.done(host, kind, how, evidence),
+                Attempt::Sent(how) => match self.verify(host, step, deadline).await? {
+                    Ok(evidence) => return self.done(host, kind, how, evidence),
+                    Err((class, waiting_for)) if !may_repeat(kind) => {
+                        return self.failed(host, kind, class, waiting_for);
+                    }
+                    Err(unverified) => unverified,
+                },
+            };
+            if attempt == ATTEMPTS || deadline.passed() {
+                return self.failed(host, kind, class, why);
+            }
+            again = Some(why);
+            tokio::time::sleep(PAUSE).await;
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    pub(super) fn done(
+        &mut self,
+        host: &HostPlan,
+        step: StepKind,
+        how: How,
+        evidence: Vec<String>,
+    ) -> Result<StepEnd, RunError> {
+        self.rec.host(&host.host.name, Event::StepDone { step, how, evidence })?;
+        Ok(StepEnd::Done)
+    }
+
+    /// Reads, compares, and sends the effect if it is due.
+    async fn attempt(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        before: &Memory,
+        attempt: u32,
+        deadline: Deadline,
+    ) -> Result<Attempt, RunError> {
+        let record = self.read(host).await;
+        let view = match view_of(&record) {
+            Ok(view) => view,
+            Err(why) => return Ok(Attempt::Again(FailureClass::Unknown, why)),
+        };
+        // The marker has no compare-and-swap: whoever wrote last has the host.
+        match marker::owner(view, self.run_id()) {
+            Owner::Ours(_) => {}
+            Owner::Nobody => {
+                return Ok(Attempt::Failed(FailureClass::Refused, "somebody removed our marker".to_owned()));
+            }
+            Owner::Other(held) => return Ok(Attempt::Failed(FailureClass::Refused, held.to_string())),
+        }
+        let asked = attempt > 1 || is_asked(before, step);
+        let how = if asked { How::Did } else { How::Already };
+        let task = match step.check(host, view, before) {
+            Check::AlreadyDone { .. } if matches!(step, Step::ExitMaintenance) => return Ok(Attempt::Sent(how)),
+            // The host came back; whether it stays is to be seen.
+            Check::AlreadyDone { .. } if before.reboots_by(&view.boot_time) > before.reboots => {
+                return Ok(Attempt::Sent(How::Did));
+            }
+            Check::AlreadyDone { evidence } => return Ok(Attempt::Done(how, evidence)),
+            Check::Refused { expected, found } => {
+                let why = format!("expected {expected}, found {found}");
+                return Ok(Attempt::Failed(FailureClass::Refused, why));
+            }
+            Check::InFlight { task } => task,
+            Check::Ready => match self.ready(host, step, view, asked).await {
+                Ok(task) => task,
+                Err(ended) => return Ok(ended),
+            },
+        };
+        match task {
+            Some(task) => self.await_task(host, step, &task, deadline).await,
+            None => Ok(Attempt::Sent(How::Did)),
+        }
+    }
+
+    /// Sends the effect; the answer is the task to follow, if there is one.
+    pub(super) async fn ready(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        view: &HostView,
+        asked: bool,
+    ) -> Result<Option<MoRef>, Attempt> {
+        if asked && matches!(step, Step::Reboot { .. }) {
+            // Its task may have ended before the host goes down.
+            match self.reboot_task(host).await {
+                Ok(Some(task)) => return Ok(Some(task)),
+                Ok(None) => {}
+                Err(error) => return Err(Attempt::Again(FailureClass::Unknown, chain(&error))),
+            }
+        }
+        match self.send(host, step, view).await {
+            Sent::Task(task) => Ok(Some(task)),
+            Sent::Stored => Ok(None),
+            Sent::Again(why) | Sent::Unclear(why) => Err(Attempt::Again(FailureClass::Unknown, why)),
+            // A GPU that is still passed through: the write is due again after the reboot.
+            Sent::Refused(_) if matches!(step, Step::SetGraphics { early: true, .. }) => Ok(None),
+            // A host that just came back refuses for a while (vsphere-gpu F42, F42b).
+            Sent::Refused(why) if matches!(step, Step::ExitMaintenance) => {
+                Err(Attempt::Again(FailureClass::Fault, in_words(view, step, &why)))
+            }
+            Sent::Refused(why) => Err(Attempt::Failed(FailureClass::Fault, in_words(view, step, &why))),
+        }
+    }
+
+    /// Follows the task of a step.
+    pub(super) async fn await_task(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        task: &MoRef,
+        deadline: Deadline,
+    ) -> Result<Attempt, RunError> {
+        self.rec.host(&host.host.name, Event::TaskSeen { step: step.into(), key: task.clone() })?;
+        let limit = if matches!(step, Step::Reboot { .. }) { Deadline::of(INITIATE) } else { deadline };
+        let untouched = matches!(step, Step::EnterMaintenance) && !self.state_of(host).changed;
+        let signal = self.interrupt.clone();
+        let end = tokio::select! {
+            biased;
+            () = signal.first(), if untouched => None,
+            end = self.follow(host, step, task, limit) => Some(end),
+        };
+        let Some(end) = end else {
+            self.note_signal()?;
+            self.cancel(task).await;
+            return Ok(Attempt::Stopped);
+        };
+        Ok(match (step, end) {
+            (_, Ok(TaskEnd::Success(_) | TaskEnd::Gone)) => Attempt::Sent(How::Did),
+            // Judged by the boot time, never by the task, unless it certainly did nothing.
+            (Step::Reboot { .. }, Ok(TaskEnd::Failed(info))) if effect::did_nothing(&info) => {
+                Attempt::Failed(FailureClass::Fault, why(&info))
+            }
+            (Step::Reboot { .. }, _) => Attempt::Sent(How::Did),
+            (Step::EnterMaintenance, Ok(TaskEnd::Failed(info))) => self.not_entered(host, &info).await,
+            (Step::EnterMaintenance, Ok(TaskEnd::Deadline(_))) => self.too_late(host, task).await,
+            (_, Ok(TaskEnd::Failed(info))) => Attempt::Again(FailureClass::Fault, why(&info)),
+            (_, Ok(TaskEnd::Deadline(_))) => Attempt::Sent(How::Did),
+            (_, Err(error)) => Attempt::Again(FailureClass::Unknown, chain(&error)),
+        })
+    }
+
+    /// The server's task ended in a fault: the host decides whether it is in maintenance all the same.
+    async fn not_entered(&self, host: &HostPlan, info: &crate::vim25::TaskInfo) -> Attempt {
+        if self.is_closed(host).await == Some(true) {
+            return Attempt::Sent(How::Did);
+        }
+        let timed_out = info.error.as_ref().is_some_and(|error| error.involves(fault::TIMEDOUT));
+        let class = if timed_out { FailureClass::Timeout } else { FailureClass::Fault };
+        Attempt::Failed(class, why(info))
+    }
+
+    /// Our own deadline passed: that is no failure of the task. It is cancelled, and the host decides.
+    async fn too_late(&self, host: &HostPlan, task: &MoRef) -> Attempt {
+        let cancelled = self.cancel(task).await;
+        match self.is_closed(host).await {
+            Some(true) => Attempt::Sent(How::Did),
+            Some(false) => Attempt::Failed(
+                FailureClass::Timeout,
+                format!("it did not end within our deadline; {cancelled}; the host is not in maintenance mode"),
+            ),
+            None => Attempt::Failed(
+                FailureClass::Timeout,
+                format!("it did not end within our deadline; {cancelled}; the host cannot be read"),
+            ),
+        }
+    }
+
+    /// Cancels a task and waits for its end; says in words what became of it.
+    pub(super) async fn cancel(&self, task: &MoRef) -> String {
+        let vcenter = self.vcenter();
+        match vcenter.cancel_task(task).await {
+            Ok(Cancel::Asked) => match vcenter.wait_task(task, CANCEL, |_| {}).await {
+                Ok(TaskEnd::Success(_)) => format!("{} ended well before it could be cancelled", task.id),
+                Ok(TaskEnd::Failed(_) | TaskEnd::Gone) => format!("{} is cancelled", task.id),
+                Ok(TaskEnd::Deadline(_)) => format!("{} was cancelled and still runs", task.id),
+                Err(error) => format!("{} was cancelled; its end cannot be read: {}", task.id, chain(&error)),
+            },
+            Ok(Cancel::Ended(_)) => format!("{} had just ended", task.id),
+            Ok(Cancel::NotCancelable(_)) => format!("{} cannot be cancelled and goes on", task.id),
+            Err(error) => format!("{} could not be cancelled: {}", task.id, chain(&error)),
+        }
+    }
+
+    async fn is_closed(&self, host: &HostPlan) -> Option<bool> {
+        let record = self.read(host).await;
+        view_of(&record).ok().and_then(|view| view.in_maintenance.known().copied())
+    }
+}
+
+/// Whether the step was announced before: what is found now may be our doing.
+fn is_asked(before: &Memory, step: &Step) -> bool {
+    match step {
+        Step::EnterMaintenance => before.maintenance == OurMaintenance::Asked,
+        Step::ExitMaintenance => before.maintenance == OurMaintenance::Leaving,
+        Step::Reboot { .. } => before.last_reboot.as_ref().is_some_and(|asked| !asked.proven),
+        Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => false,
+    }
+}
+
+/// Whether a step that the server took and that cannot be verified may be sent again after a look.
+/// A reboot never: it is not known what stopped it.
+fn may_repeat(kind: StepKind) -> bool {
+    match kind {
+        StepKind::EnterMaintenance | StepKind::SetPassthrough | StepKind::SetGraphics => true,
+        StepKind::Reboot | StepKind::VerifyHost | StepKind::ExitMaintenance => false,
+    }
+}
+
+/// A refusal as a sentence: how the host stands, what was tried, what the server says.
+fn in_words(view: &HostView, step: &Step, why: &str) -> String {
+    let connection = view.connection.known().map_or("in an unknown state", crate::model::Connection::as_str);
+    let closed = match view.in_maintenance.known() {
+        Some(true) => "in maintenance mode",
+        Some(false) => "not in maintenance mode",
+        None => "perhaps in maintenance mode",
+    };
+    format!("the host is {connection} and {closed}; tried to {}: {why}", StepKind::from(step))
+}
+
+fn why(info: &crate::vim25::TaskInfo) -> String {
+    match &info.error {
+        Some(error) => format!("task {}: {error}", info.task.id),
+        None => format!("task {} failed and does not say why", info.task.id),
+    }
+}

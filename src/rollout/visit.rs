@@ -1,0 +1,231 @@
+//! The visit of one host: from whatever state it is in to released, failed or left.
+
+use super::mark::NotMarked;
+use super::marker::{self, Owner};
+use super::run::Run;
+use super::step::StepEnd;
+use super::{Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, StepKind, budget};
+use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase};
+use crate::plan::{self, GateCheck, HostPlan, Impact, Memory, OurMaintenance, Refusal, Step, Visit};
+
+/// How often one visit may be planned. Each reboot asks for a new plan, and so may each write that
+/// had to be sent again; a plan that never comes to an end is a fault of ours or of the host.
+const PLANS: u32 = 8;
+
+impl Run<'_> {
+    /// Visits a host: for the first time, or again after a crash, a signal or a failure.
+    pub(super) async fn visit(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let record = self.read(host).await;
+        let known = match self.recall(host, &record) {
+            Ok(known) => known,
+            Err(held) => return self.hold(host, held).await,
+        };
+        if let Some(held) = self.taken(host, &record, &known.memory).await {
+            return self.hold(host, held).await;
+        }
+        let memory = &known.memory;
+        let planned = match plan::visit(host, &record, memory) {
+            Ok(visit) => visit,
+            // Changed since the plan, into what the plan wants: by us, before the journal was lost, or
+            // by somebody else.
+            Err(Refusal::Stale { .. }) if known.marker.is_none() && is_as_wished(host, &record) => {
+                return self.already(host);
+            }
+            Err(refusal) => return self.hold(host, Held::Refused(refusal)).await,
+        };
+        let Ok(view) = &record.view else {
+            // A visit is planned from a view; without one the planner refuses.
+            return self.hold(host, Held::Refused(Refusal::Unreadable("the host".to_owned()))).await;
+        };
+        if planned.steps.is_empty() && !memory.begun && known.marker.is_none() {
+            return self.already(host);
+        }
+        if planned.impact > Impact::None
+            && !memory.begun
+            && let Err(held) = self.budget(host).await
+        {
+            return self.hold(host, held).await;
+        }
+        self.begin(host, &record, view, planned.clone(), known.memory)?;
+        match known.marker {
+            Some(marker) => self.adopt(host, marker)?,
+            None => {
+                // It is missing on a host that was begun: somebody removed it. It is written again
+                // with the phase that it had.
+                let had = self.state_of(host).marker.as_ref().map(|marker| marker.phase);
+                if let Err(why) = self.mark(host, view, had.unwrap_or(MarkerPhase::Prechecking)).await? {
+                    return self.not_marked(host, why).await;
+                }
+            }
+        }
+        self.steps(host, planned).await
+    }
+
+    /// Does the steps, planning again after each reboot, and releases the host.
+    async fn steps(&mut self, host: &HostPlan, mut visit: Visit) -> Result<(), RunError> {
+        for _ in 0..PLANS {
+            let mut left = visit.steps.into_iter();
+            let mut rebooted = false;
+            for step in left.by_ref() {
+                match self.step(host, &step).await? {
+                    StepEnd::Done => {}
+                    StepEnd::Failed | StepEnd::Stopped => return self.leave(host).await,
+                }
+                rebooted = matches!(step, Step::Reboot { .. });
+                if rebooted {
+                    break;
+                }
+            }
+            if !rebooted {
+                return self.release(host).await;
+            }
+            let record = self.read(host).await;
+            let next = match plan::visit(host, &record, &self.memory_of(host)) {
+                Ok(next) => next,
+                Err(refusal) => return self.hold(host, Held::Refused(refusal)).await,
+            };
+            let outlook: Vec<Step> = left.collect();
+            if next.steps != outlook {
+                let why = format!("read again after the reboot: {}", words(&next.steps));
+                self.rec.host(&host.host.name, Event::VisitReplanned { why, visit: next.clone() })?;
+            }
+            visit = next;
+        }
+        let why = format!("it was planned {PLANS} times and still asks for: {}", words(&visit.steps));
+        self.hold(host, Held::Refused(Refusal::Blocked(why))).await
+    }
+
+    /// What this run knows of the host: from the journal, else from the marker.
+    pub(super) fn recall(&self, host: &HostPlan, record: &HostRecord) -> Result<Known, Held> {
+        let state = self.state_of(host);
+        let from_journal = |marker| Known { memory: state.memory.clone(), marker };
+        let Ok(view) = &record.view else { return Ok(from_journal(None)) };
+        match marker::owner(view, self.run_id()) {
+            Owner::Other(held) => Err(held),
+            Owner::Nobody => Ok(from_journal(None)),
+            Owner::Ours(marker) if marker.host != host.uuid => Err(Held::UnreadableMarker {
+                why: format!("it is of the machine {}, this one is {}", marker.host, host.uuid),
+            }),
+            Owner::Ours(marker) if state.visit.is_none() => {
+                Ok(Known { memory: marker::memory(&marker), marker: Some(marker) })
+            }
+            Owner::Ours(marker) => Ok(from_journal(Some(marker))),
+        }
+    }
+
+    /// Takes the marker that stands on the host into the journal, if that does not know it.
+    pub(super) fn adopt(&mut self, host: &HostPlan, marker: Box<Marker>) -> Result<(), RunError> {
+        if self.state_of(host).marker.is_some() {
+            return Ok(());
+        }
+        self.rec.host(&host.host.name, Event::MarkerWritten { marker: Some(marker) })
+    }
+
+    /// Whether somebody else took the host out of the maintenance that we asked for.
+    async fn taken(&self, host: &HostPlan, record: &HostRecord, memory: &Memory) -> Option<Held> {
+        let Ok(view) = &record.view else { return None };
+        if memory.maintenance != OurMaintenance::Closed || view.in_maintenance != Fact::Known(false) {
+            return None;
+        }
+        let who = self.who_left_maintenance(host).await;
+        Some(Held::Taken { what: format!("the host is out of the maintenance that this run asked for; {who}") })
+    }
+
+    async fn budget(&self, host: &HostPlan) -> Result<(), Held> {
+        let Some(pool) = self.plan.desired.pools.iter().find(|pool| pool.name.value == host.pool) else {
+            return Err(Held::Refused(Refusal::Blocked(format!("the plan has no pool {}", host.pool))));
+        };
+        let hosts: Vec<_> = pool.hosts.iter().map(|pin| pin.host.clone()).collect();
+        let now = self.fleet.facts(&hosts).await;
+        budget::allows(pool, &host.host, &now)
+    }
+
+    /// Journals the visit, with what was read before it, and arms again what is ours.
+    pub(super) fn begin(
+        &mut self,
+        host: &HostPlan,
+        record: &HostRecord,
+        view: &HostView,
+        visit: Visit,
+        mut memory: Memory,
+    ) -> Result<(), RunError> {
+        let name = &host.host.name;
+        if memory.baseline.is_none() {
+            memory.baseline = Some(plan::baseline(host, view));
+            self.dir.keep_before(name, record)?;
+        }
+        self.rec.host(name, Event::VisitPlanned { visit, facts: SeenFacts::of(record), memory })?;
+        self.rearm(host)
+    }
+
+    /// Arms again what the memory says is ours and the journal does not know (it began anew).
+    fn rearm(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let state = self.state_of(host);
+        if state.memory.maintenance != OurMaintenance::NotAsked && !state.armed.contains(&Compensation::Maintenance) {
+            self.rec.host(&host.host.name, Event::Armed { comp: Compensation::Maintenance })?;
+        }
+        Ok(())
+    }
+
+    /// The marker could not be written before anything was done, or cannot be written any more.
+    async fn not_marked(&mut self, host: &HostPlan, why: NotMarked) -> Result<(), RunError> {
+        self.hold(host, Held::MarkerNotWritten { why: why.to_string() }).await
+    }
+
+    /// Nothing is left to do on the host, and nothing of ours is on it.
+    fn already(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
+        self.rec.host(&host.host.name, Event::HostReleased { outcome })
+    }
+
+    /// Nothing more is done to the host. If nothing was, it is held; else its visit failed.
+    pub(super) async fn hold(&mut self, host: &HostPlan, why: Held) -> Result<(), RunError> {
+        self.rec.host(&host.host.name, Event::HostHeld { why })?;
+        match self.state_of(host).phase {
+            HostPhase::Failed { .. } => self.leave(host).await,
+            _ => self.unmark_untouched(host).await,
+        }
+    }
+
+    /// A step failed.
+    pub(super) fn failed(
+        &mut self,
+        host: &HostPlan,
+        step: StepKind,
+        class: FailureClass,
+        error: String,
+    ) -> Result<StepEnd, RunError> {
+        self.rec.host(&host.host.name, Event::StepFailed { step, class, error })?;
+        Ok(StepEnd::Failed)
+    }
+}
+
+/// What a run knows of a host before it reads the rest.
+pub(super) struct Known {
+    pub(super) memory: Memory,
+    /// Our marker, as it stands on the host.
+    pub(super) marker: Option<Box<Marker>>,
+}
+
+/// Whether the host is the one of the plan, in service, and has the modes that the plan wants.
+fn is_as_wished(host: &HostPlan, record: &HostRecord) -> bool {
+    let Ok(view) = &record.view else { return false };
+    let decides = |line: &plan::GateRead| matches!(line.check, GateCheck::Identity | GateCheck::Signature);
+    let lines = plan::gate(host, None, view);
+    let mut decisive = lines.iter().filter(|line| decides(line)).peekable();
+    decisive.peek().is_some()
+        && decisive.all(|line| line.verdict.opens())
+        && (host.stays_in_maintenance || view.in_maintenance == Fact::Known(false))
+}
+
+fn words(steps: &[Step]) -> String {
+    if steps.is_empty() {
+        return "nothing is left to do".to_owned();
+    }
+    steps.iter().map(|step| StepKind::from(step).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What the view of a record says, if there is one.
+pub(super) fn view_of(record: &HostRecord) -> Result<&HostView, String> {
+    record.view.as_deref().map_err(|fault| fault.message.clone())
+}
