@@ -182,7 +182,7 @@ impl Client {
                 self.renew(epoch).await?;
             }
         }
-        Err(Error::SessionRefused { call: call.method, authority: self.transport.authority.clone() })
+        Err(self.refused_session(&call))
     }
 
     /// Ends the session. Later calls fail; a session that has ended already is no error.
@@ -209,9 +209,13 @@ impl Client {
     pub(super) async fn read(&self, call: &Call) -> Result<Node, Error> {
         let renewed = AtomicBool::new(false);
         let attempt = || async {
-            match self.attempt(call, DEADLINE).await {
-                Err(Error::SessionRenewed { call, authority }) if renewed.swap(true, Ordering::Relaxed) => {
-                    Err(Error::SessionRefused { call, authority })
+            let (epoch, result) = self.once(call, DEADLINE).await;
+            match result {
+                Err(error) if error.is_fault(fault::NOT_AUTHENTICATED) => {
+                    if renewed.swap(true, Ordering::Relaxed) {
+                        return Err(self.refused_session(call));
+                    }
+                    Err(self.lost_session(call, epoch).await)
                 }
                 other => other,
             }
@@ -227,18 +231,31 @@ impl Client {
 
     /// Sends a call once. If the session has ended it is renewed, and the call is left to the caller.
     pub(super) async fn attempt(&self, call: &Call, deadline: Duration) -> Result<Node, Error> {
+        match self.once(call, deadline).await {
+            (epoch, Err(error)) if error.is_fault(fault::NOT_AUTHENTICATED) => {
+                Err(self.lost_session(call, epoch).await)
+            }
+            (_, result) => result,
+        }
+    }
+
+    /// Sends a call once, on the session of this number.
+    async fn once(&self, call: &Call, deadline: Duration) -> (u64, Result<Node, Error>) {
         let (cookie, epoch) = {
             let session = self.session();
             if session.closed {
-                return Err(Error::Closed { call: call.method, authority: self.transport.authority.clone() });
+                let authority = self.transport.authority.clone();
+                return (session.epoch, Err(Error::Closed { call: call.method, authority }));
             }
             (session.cookie.clone(), session.epoch)
         };
-        match self.transport.send(call, self.version, cookie.as_deref(), deadline).await {
-            Ok((node, _)) => Ok(node),
-            Err(error) if error.is_fault(fault::NOT_AUTHENTICATED) => Err(self.lost_session(call, epoch).await),
-            Err(error) => Err(error),
-        }
+        let sent = self.transport.send(call, self.version, cookie.as_deref(), deadline).await;
+        (epoch, sent.map(|(node, _)| node))
+    }
+
+    /// The server refuses a session that was just opened.
+    pub(super) fn refused_session(&self, call: &Call) -> Error {
+        Error::SessionRefused { call: call.method, authority: self.transport.authority.clone() }
     }
 
     /// The session that a call was made on has ended: renews it, and says what that means.

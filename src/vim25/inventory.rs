@@ -1,9 +1,11 @@
 //! Reading properties: of many objects page by page, or of one.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::client::{Client, decode};
 use super::error::Error;
+use super::transport::DEADLINE;
 use super::wire::decode::{reference, required};
 use super::wire::names::{fault, method};
 use super::wire::{Call, Fault, Missing, MissingWhy, ObjectContent, ObjectSet, Page, PropertySet, calls};
@@ -16,6 +18,9 @@ const PAGE: u32 = 100;
 /// How often one reading starts anew before it gives up: after a lost session, a lost connection, or
 /// an object that went away. Each new start goes on with the objects that were not read yet.
 const RESTARTS: u32 = 20;
+
+/// How long giving something back may take: nobody waits for its answer.
+const DISPOSAL: Duration = Duration::from_secs(10);
 
 /// Which objects [`Client::retrieve`] reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +64,10 @@ impl Client {
             };
             restarts += 1;
             if restarts > RESTARTS || !reading.can_go_on(&error) {
-                return Err(error);
+                return Err(match error {
+                    Error::SessionRenewed { call, authority } => Error::SessionRefused { call, authority },
+                    other => other,
+                });
             }
             // A 503 or a lost connection: wait for the server on a call that is repeated by the policy.
             if error.is_retriable() && epoch == self.epoch() {
@@ -130,10 +138,10 @@ impl Client {
                 on_page(reading.take(std::mem::take(&mut page.objects)));
             }
             let Some(token) = page.token.take() else {
-                return if lost { Err(self.lost_session(&call, epoch).await) } else { Ok(()) };
+                return if lost { Err(self.lost_page(&call, epoch, reading).await) } else { Ok(()) };
             };
             let next = match lost {
-                true => Err(self.lost_session(&call, epoch).await),
+                true => Err(self.lost_page(&call, epoch, reading).await),
                 // Not repeated: the server may have gone on to the page after it.
                 false => self.page(&calls::continue_retrieve(collector, &token), false).await,
             };
@@ -147,16 +155,20 @@ impl Client {
         }
     }
 
+    /// A page says that there is no session.
+    async fn lost_page(&self, call: &Call, epoch: u64, reading: &Reading) -> Error {
+        if reading.renewed { self.refused_session(call) } else { self.lost_session(call, epoch).await }
+    }
+
     async fn page(&self, call: &Call, repeat: bool) -> Result<Page, Error> {
-        let response =
-            if repeat { self.read(call).await? } else { self.attempt(call, super::transport::DEADLINE).await? };
+        let response = if repeat { self.read(call).await? } else { self.attempt(call, DEADLINE).await? };
         Page::decode(&response).map_err(|source| decode(call, source))
     }
 
     /// Gives back something on the server that lives no longer than the session anyway: tried once,
     /// and a failure changes nothing.
     pub(super) async fn dispose(&self, call: &Call) {
-        if let Err(error) = self.attempt(call, super::transport::DEADLINE).await {
+        if let Err(error) = self.attempt(call, DISPOSAL).await {
             tracing::debug!(%error, "left behind on the server until the session ends");
         }
     }
@@ -169,6 +181,8 @@ struct Reading {
     unsent: Vec<(String, Missing)>,
     seen: BTreeSet<MoRef>,
     gone: BTreeSet<MoRef>,
+    /// The session was renewed for this reading; once is enough for any.
+    renewed: bool,
 }
 
 impl Reading {
@@ -187,7 +201,7 @@ impl Reading {
                 known
             });
         }
-        Self { sets, unsent, seen: BTreeSet::new(), gone: BTreeSet::new() }
+        Self { sets, unsent, seen: BTreeSet::new(), gone: BTreeSet::new(), renewed: false }
     }
 
     /// Objects that were not read yet.
@@ -219,6 +233,7 @@ impl Reading {
             },
             Some(fault) if fault.kind == fault::INVALID_PROPERTY => self.give_up_path(fault),
             Some(_) => false,
+            None if matches!(error, Error::SessionRenewed { .. }) => !std::mem::replace(&mut self.renewed, true),
             None => error.is_retriable(),
         }
     }

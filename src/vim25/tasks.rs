@@ -1,5 +1,6 @@
 //! Tasks: waiting for one to end, whatever happens on the way; cancelling; finding past ones.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,9 +8,10 @@ use tokio::time::Instant;
 
 use super::client::{Client, decode};
 use super::error::Error;
+use super::transport::DEADLINE;
 use super::wire::decode::{reference, required};
-use super::wire::names::{fault, managed, path};
-use super::wire::{ObjectContent, PropertySet, TaskInfo, TaskState, Updates, calls};
+use super::wire::names::{fault, managed, method, path};
+use super::wire::{DecodeError, Node, ObjectContent, PropertySet, TaskInfo, TaskState, Updates, calls};
 use crate::base::retry::{Policy, retry};
 use crate::model::MoRef;
 
@@ -68,12 +70,11 @@ impl Client {
         let source = match content.get(path::TASK_INFO).map(TaskInfo::decode) {
             Some(Ok(info)) => return Ok(info),
             Some(Err(source)) => source,
-            None => super::wire::DecodeError {
-                element: path::TASK_INFO.to_owned(),
-                what: "the task does not say what it is".to_owned(),
-            },
+            None => {
+                DecodeError { element: path::TASK_INFO.to_owned(), what: "the task does not say what it is".to_owned() }
+            }
         };
-        Err(Error::Decode { call: super::wire::names::method::RETRIEVE_PROPERTIES_EX, source })
+        Err(Error::Decode { call: method::RETRIEVE_PROPERTIES_EX, source })
     }
 
     /// Waits until a task has ended, at most `deadline`. A lost connection or session, a restart of
@@ -144,14 +145,22 @@ impl Client {
             longest: Duration::from_secs(30),
             total: until.saturating_duration_since(Instant::now()),
         };
-        let last = std::sync::Mutex::new((None, done));
+        let watch = Mutex::new(Watch { last: None, done, renewed: false });
         let attach = || async {
-            let result = tokio::time::timeout_at(until, self.watch(object, &set, &last)).await;
-            result.unwrap_or(Ok(None))
+            match self.watch(object, &set, until, &watch).await {
+                Err(Error::SessionRenewed { call, authority }) if held(&watch).renewed => {
+                    Err(Error::SessionRefused { call, authority })
+                }
+                Err(error @ Error::SessionRenewed { .. }) => {
+                    held(&watch).renewed = true;
+                    Err(error)
+                }
+                other => other,
+            }
         };
         let passes = |error: &Error| error.is_retriable() || error.is_fault(fault::INVALID_COLLECTOR_VERSION);
         let result = retry(policy, passes, attach).await;
-        let last = last.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        let last = held(&watch).last.take();
         match result {
             Ok(Some(waited)) => Ok(waited),
             Ok(None) => Ok(Waited::Deadline(last)),
@@ -166,38 +175,45 @@ impl Client {
         &self,
         object: &MoRef,
         set: &PropertySet,
-        last: &std::sync::Mutex<(Option<ObjectContent>, D)>,
+        until: Instant,
+        watch: &Mutex<Watch<D>>,
     ) -> Result<Option<Waited>, Error> {
-        let collector = &self.service.property_collector;
-        let create = calls::create_filter(collector, set, object);
-        let made = match self.attempt(&create, super::transport::DEADLINE).await {
+        let create = calls::create_filter(&self.service.property_collector, set, object);
+        let made = match self.attempt(&create, DEADLINE).await {
             Err(error) if error.is_fault(fault::MANAGED_OBJECT_NOT_FOUND) => return Ok(Some(Waited::Gone)),
             other => other?,
         };
         let filter = required(&made, "returnval").and_then(reference).map_err(|source| decode(&create, source))?;
-        let result = self.follow(object, last).await;
+        let result = self.follow(object, until, watch).await;
         self.dispose(&calls::destroy_filter(&filter)).await;
-        result.map(Some)
+        result
     }
 
     async fn follow<D: FnMut(&ObjectContent) -> bool>(
         &self,
         object: &MoRef,
-        last: &std::sync::Mutex<(Option<ObjectContent>, D)>,
-    ) -> Result<Waited, Error> {
+        until: Instant,
+        watch: &Mutex<Watch<D>>,
+    ) -> Result<Option<Waited>, Error> {
         let mut content = ObjectContent::empty(object.clone());
         let mut version = String::new();
         loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            // Whole seconds, rounded up: 0 would ask for no wait at all, again and again.
+            let slice = (left.as_millis().div_ceil(1000) as u64).min(SLICE_S);
             let epoch = self.epoch();
-            let call = calls::wait_for_updates(&self.service.property_collector, &version, SLICE_S);
-            let response = self.attempt(&call, Duration::from_secs(SLICE_S) + SLICE_GRACE).await?;
+            let call = calls::wait_for_updates(&self.service.property_collector, &version, slice);
+            let response = self.attempt(&call, Duration::from_secs(slice) + SLICE_GRACE).await?;
             let Some(updates) = Updates::decode(&response).map_err(|source| decode(&call, source))? else {
                 continue;
             };
             version = updates.version;
             for update in updates.objects.into_iter().filter(|update| update.object == *object) {
                 if update.left {
-                    return Ok(Waited::Gone);
+                    return Ok(Some(Waited::Gone));
                 }
                 update.apply(&mut content);
             }
@@ -205,13 +221,14 @@ impl Client {
                 return Err(self.lost_session(&call, epoch).await);
             }
             if content.is_gone() {
-                return Ok(Waited::Gone);
+                return Ok(Some(Waited::Gone));
             }
-            let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            last.0 = Some(content.clone());
+            let mut watch = held(watch);
+            watch.renewed = false;
+            watch.last = Some(content.clone());
             // A truncated set is only a part of the state: the rest comes at once.
-            if !updates.truncated && (last.1)(&content) {
-                return Ok(Waited::Done(content));
+            if !updates.truncated && (watch.done)(&content) {
+                return Ok(Some(Waited::Done(content)));
             }
         }
     }
@@ -249,7 +266,7 @@ impl Client {
 
     async fn read_history(&self, entity: &MoRef, since: Timestamp, user: Option<&str>) -> Result<Vec<TaskInfo>, Error> {
         let create = calls::create_task_collector(&self.service.task_manager, entity, since, user);
-        let made = self.attempt(&create, super::transport::DEADLINE).await?;
+        let made = self.attempt(&create, DEADLINE).await?;
         let collector = required(&made, "returnval").and_then(reference).map_err(|source| decode(&create, source))?;
         let result = self.read_collector(&collector).await;
         self.dispose(&calls::destroy_collector(&collector)).await;
@@ -260,7 +277,7 @@ impl Client {
         let call = calls::read_next_tasks(collector, HISTORY_PAGE);
         let mut tasks = Vec::new();
         loop {
-            let response = self.attempt(&call, super::transport::DEADLINE).await?;
+            let response = self.attempt(&call, DEADLINE).await?;
             let before = tasks.len();
             for node in response.all("returnval") {
                 tasks.push(TaskInfo::decode(node).map_err(|source| decode(&call, source))?);
@@ -270,6 +287,18 @@ impl Client {
             }
         }
     }
+}
+
+/// One wait over all its attachments.
+struct Watch<D> {
+    last: Option<ObjectContent>,
+    done: D,
+    /// The session was renewed since the last news: if that brings none it is no use to do it again.
+    renewed: bool,
+}
+
+fn held<D>(watch: &Mutex<Watch<D>>) -> MutexGuard<'_, Watch<D>> {
+    watch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a wait reports on the way.
@@ -282,14 +311,11 @@ pub struct TaskProgress {
 }
 
 /// The reference of a started task.
-pub(super) fn started(response: &super::wire::Node) -> Result<MoRef, super::wire::DecodeError> {
+pub(super) fn started(response: &Node) -> Result<MoRef, DecodeError> {
     let task = reference(required(response, "returnval")?)?;
     if task.kind == managed::TASK {
         Ok(task)
     } else {
-        Err(super::wire::DecodeError {
-            element: "returnval".to_owned(),
-            what: format!("a `{}` and no task", task.kind),
-        })
+        Err(DecodeError { element: "returnval".to_owned(), what: format!("a `{}` and no task", task.kind) })
     }
 }
