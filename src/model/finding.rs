@@ -188,6 +188,7 @@ rules! {
     CAT_DESKTOP = ("PW-CAT-08", Warning, true, "a vGPU type of a desktop class in a pool for compute");
     CAT_UNVERIFIED = ("PW-CAT-09", Info, false, "a combination whose proof rests on facts that nobody verified");
     CAT_MODEL = ("PW-CAT-10", Error, false, "a GPU model that the catalogue does not know");
+    CAT_GATE_UNKNOWN = ("PW-CAT-11", Warning, true, "it cannot be told whether the release has the feature");
     DOC_DUPLICATE = ("PW-DOC-01", Error, false, "two documents of one kind and name");
     DOC_SITE = ("PW-DOC-02", Error, false, "a pool of a site that no document describes");
     DOC_EMPTY = ("PW-DOC-03", Error, false, "a selector or list that is empty");
@@ -210,9 +211,12 @@ rules! {
     GPU_COMPANION = ("PW-GPU-06", Info, false, "companion functions go with their GPU");
     GPU_NVSWITCH = ("PW-GPU-07", Error, false, "NVSwitch baseboard: not supported yet");
     GPU_UNCOVERED = ("PW-GPU-08", Info, false, "GPUs of the host that no group of the pool selects");
-    GPU_STRANGER = ("PW-GPU-09", Error, false, "a device that is no GPU is configured for passthrough");
+    GPU_STRANGER = ("PW-GPU-09", Error, true, "a device that is no GPU is configured for passthrough");
     GPU_IN_USE = ("PW-GPU-10", Error, false, "a VM uses the GPU");
     GPU_VF = ("PW-GPU-11", Info, false, "virtual functions of a GPU are listed; they are neither counted nor written");
+    GPU_STORAGE = ("PW-GPU-12", Error, false, "a mass storage controller is configured for passthrough");
+    GPU_LABEL = ("PW-GPU-13", Error, false, "the host does not support labels of passthrough devices");
+    GPU_OTHER_PENDING = ("PW-GPU-14", Error, false, "a reboot would activate what is pending on a device outside the pool");
     HOST_VERSION = ("PW-HOST-01", Error, false, "vCenter or ESXi is older than 8.0.3");
     HOST_NOT_CONNECTED = ("PW-HOST-02", Error, false, "the host does not answer vCenter");
     HOST_UNREADABLE = ("PW-HOST-03", Error, false, "the host, or a property that decides, could not be read");
@@ -227,6 +231,8 @@ rules! {
     HOST_DEFAULT_KEPT = ("PW-HOST-12", Info, false, "the host default graphics type is left alone");
     HOST_POLICY_NO_EFFECT = ("PW-HOST-13", Info, false, "the assignment policy has no effect in this mode");
     HOST_AMBIGUOUS = ("PW-HOST-14", Error, false, "two hosts have the identity");
+    HOST_PARITY = ("PW-HOST-15", Error, true, "what the host gate compares before and after could not be read");
+    HOST_MISSING = ("PW-HOST-16", Error, false, "a host of the pool is not there");
     POOL_MIG = ("PW-POOL-01", Error, false, "MIG-backed vGPU is not rolled out yet");
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");

@@ -9,22 +9,31 @@
 //!
 //! Knows no clock, no I/O, no environment and no randomness: the same inputs give the same bytes.
 
+mod accept;
+mod bind;
 mod blocks;
+mod capacity;
 mod check;
 mod device;
+mod driver;
 mod fleet;
 mod gate;
+mod host;
 mod memory;
 mod need;
+mod offers;
+mod outline;
 mod planner;
 mod seal;
 mod seen;
 mod setting;
+mod sheet;
 mod slow;
 mod step;
 mod times;
 mod types;
 mod visit;
+mod vms;
 mod work;
 
 pub use check::{Check, Verify};

@@ -4,6 +4,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::Plan;
+use crate::catalog;
 use crate::model::PlanId;
 
 /// Why bytes are no plan.
@@ -62,6 +63,10 @@ impl Plan {
         if plan.content_id() != plan.id {
             return Err(PlanFileError::Id { id: plan.id });
         }
+        let here = catalog::digest();
+        if plan.catalog != here {
+            return Err(PlanFileError::Catalog { found: plan.catalog, here: here.to_owned() });
+        }
         Ok(plan)
     }
 
@@ -71,10 +76,9 @@ impl Plan {
         PlanId(digest(&unsealed))
     }
 
-    /// The plan with its id.
+    /// The plan with its id. Its id is empty before.
     pub(super) fn sealed(self) -> Self {
-        let id = self.content_id();
-        Self { id, ..self }
+        Self { id: PlanId(digest(&self)), ..self }
     }
 }
 

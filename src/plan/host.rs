@@ -1,0 +1,401 @@
+//! One host of a pool: converged, to be changed, or not to be decided; with all there is to say.
+
+use super::bind::{DEVICE_RULES, bind};
+use super::blocks::{busy, not_connected};
+use super::device::{Devices, Gap, addresses, is_storage, named};
+use super::driver::{OLDEST, gates, version};
+use super::gate::unreadable_parity;
+use super::seal::digest;
+use super::sheet::Sheet;
+use super::work::Work;
+use super::{GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, vms};
+use crate::model::{
+    DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
+    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize,
+};
+
+/// What becomes of a host, as far as its findings allow.
+pub(super) enum Outcome {
+    /// It is as wished.
+    Converged,
+    /// It is changed so.
+    Change(Box<HostPlan>),
+    /// What it needs could not be told; the findings say why.
+    Undecided,
+}
+
+/// The judgement on one host.
+pub(super) struct Judged<'a> {
+    /// The host, and the selector that chose it.
+    pub pin: &'a HostPin,
+    /// Findings on it.
+    pub findings: Vec<Finding>,
+    /// What becomes of it.
+    pub outcome: Outcome,
+}
+
+/// What is the same for all hosts.
+pub(super) struct Context<'a> {
+    /// The vCenter.
+    pub site: &'a SiteIdentity,
+    /// Durations of the site.
+    pub pace: Pace,
+    /// Whether another host has the name or the identity of this one.
+    pub twins: &'a dyn Fn(&HostRecord) -> Option<String>,
+}
+
+/// The rules that need what a GPU is set to.
+const STATE_RULES: &[&Rule] = &[
+    &Rule::HOST_UNREADABLE,
+    &Rule::HOST_PENDING,
+    &Rule::HOST_REBOOTS,
+    &Rule::HOST_DEFAULT_KEPT,
+    &Rule::GPU_IN_USE,
+    &Rule::GPU_OTHER_PENDING,
+    &Rule::POOL_MIG,
+];
+
+/// Judges one host.
+pub(super) fn judge<'a>(
+    pool: &'a DesiredPool,
+    pin: &'a HostPin,
+    record: Option<&HostRecord>,
+    context: &Context,
+) -> Judged<'a> {
+    let mut sheet = Sheet::new(pool, pin);
+    let outcome = match record.map(|record| (record, &record.view)) {
+        None => {
+            let message = format!("{} is not on this vCenter any more", pin.host.name);
+            sheet.add(sheet.here(&Rule::HOST_MISSING, message));
+            Outcome::Undecided
+        }
+        Some((_, Err(fault))) => {
+            let rule = match fault.kind {
+                HostFaultKind::Gone => &Rule::HOST_MISSING,
+                HostFaultKind::NoPermission | HostFaultKind::Fault => &Rule::HOST_UNREADABLE,
+            };
+            sheet.add(sheet.here(rule, format!("{} could not be read: {}", pin.host.name, fault.message)));
+            Outcome::Undecided
+        }
+        Some((record, Ok(view))) => read(&mut sheet, record, view, context),
+    };
+    Judged { pin, findings: sheet.findings, outcome }
+}
+
+fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Context) -> Outcome {
+    if let Some(why) = not_connected(view) {
+        sheet.add(sheet.here(&Rule::HOST_NOT_CONNECTED, why));
+    }
+    if let Some(twin) = (context.twins)(record) {
+        sheet.add(sheet.here(&Rule::HOST_AMBIGUOUS, twin));
+    }
+    marker(sheet, view);
+    driver::judge(sheet, view);
+    let devices = sheet.take(DEVICE_RULES, Devices::of(view));
+    if let Some(devices) = &devices {
+        nvswitch(sheet, devices);
+    }
+    let target = devices.as_ref().and_then(|devices| bind(sheet, view, devices));
+    let work = match (&target, &devices) {
+        (Some(target), Some(devices)) => sheet.take(STATE_RULES, Work::of(target, view, devices, &Memory::default())),
+        _ => None,
+    };
+    if work.as_ref().is_some_and(Work::is_empty) {
+        return Outcome::Converged;
+    }
+    // What the host needs is not known: that counts as the most that it may need.
+    let impact = work.as_ref().map_or(Impact::Reboot, |work| work.impact);
+    let stays = reachable(sheet, view, context);
+    gates(sheet, view, target.as_ref());
+    if let Some(devices) = &devices {
+        functions(sheet, view, devices, target.as_ref(), impact);
+    }
+    if impact >= Impact::Maintenance {
+        vms::judge(sheet, view, target.as_ref());
+    }
+    parity(sheet, view);
+    if let Some(target) = &target {
+        notes(sheet, view, target, work.as_ref());
+    }
+    match (work, target, devices) {
+        (Some(work), Some(target), Some(devices)) => {
+            draft(sheet, view, context, target, &work, &devices, stays).map_or(Outcome::Undecided, Outcome::Change)
+        }
+        _ => Outcome::Undecided,
+    }
+}
+
+/// The marker of a run. Whatever its age, a host that carries one is not planned as fresh.
+fn marker(sheet: &mut Sheet, view: &HostView) {
+    let raw = match Gap::optional(&view.marker, "the marker") {
+        Ok(None) => return,
+        Ok(Some(raw)) => raw,
+        Err(gap) => return sheet.unread(&[&Rule::HOST_MARKED], &gap),
+    };
+    let finding = match serde_json::from_str::<Marker>(raw) {
+        Ok(marker) => {
+            let run = &marker.run;
+            let message = format!("run {run} has marked the host: {} at {}", marker.phase, marker.at);
+            sheet.here(&Rule::HOST_MARKED, message).hint(format!(
+                "poolwright resume {run}, or resume --from-live where its state directory is lost, or abort {run}"
+            ))
+        }
+        Err(error) => {
+            let message = "the host carries a marker that this program does not understand";
+            sheet.here(&Rule::HOST_MARKED, message).seen(format!("{raw} ({error})"))
+        }
+    };
+    sheet.add(finding);
+}
+
+fn nvswitch(sheet: &mut Sheet, devices: &Devices) {
+    let switches: Vec<String> = devices.nvswitches().map(named).collect();
+    if !switches.is_empty() {
+        let message = format!("{} NVSwitch functions: the GPUs of such a baseboard are one unit", switches.len());
+        let mut finding = sheet.here(&Rule::GPU_NVSWITCH, message);
+        finding.evidence = switches;
+        sheet.add(finding);
+    }
+}
+
+/// What a change needs of the host: versions, the hands of nobody else on it. Returns whether it was
+/// found in maintenance and stays there.
+fn reachable(sheet: &mut Sheet, view: &HostView, context: &Context) -> bool {
+    let old = |text: &str| version(text).is_none_or(|version| version < OLDEST);
+    let SiteIdentity { version: vcenter, api_version, .. } = context.site;
+    let mut too_old = Vec::new();
+    if old(vcenter) || old(api_version) {
+        too_old.push(format!("vCenter {vcenter} (API {api_version})"));
+    }
+    match Gap::need(&view.product, "config.product") {
+        Ok(product) if old(&product.version) => too_old.push(format!("ESXi {}", product.version)),
+        Ok(_) => {}
+        Err(gap) => sheet.unread(&[&Rule::HOST_VERSION, &Rule::CAT_GATE], &gap),
+    }
+    if !too_old.is_empty() {
+        let message = format!("a change needs {OLDEST} or later, found {}", too_old.join(", "));
+        sheet.add(sheet.here(&Rule::HOST_VERSION, message));
+    }
+    match busy(view, &Memory::default()) {
+        Ok(None) => {}
+        Ok(Some(why)) => sheet.add(sheet.here(&Rule::HOST_BUSY, why).hint("wait for it, then plan again")),
+        Err(gap) => sheet.unread(&[&Rule::HOST_BUSY], &gap),
+    }
+    match Gap::need(&view.in_maintenance, "runtime.inMaintenanceMode") {
+        Ok(false) => false,
+        Ok(true) if sheet.pool.rollout.found_in_maintenance == FoundInMaintenance::Change => true,
+        Ok(true) => {
+            let message = format!("{} is in maintenance mode, and not by Poolwright", sheet.pin.host.name);
+            let hint = "take it out, or say `rollout.foundInMaintenance: change` to work on it and leave it there";
+            sheet.add(sheet.here(&Rule::HOST_IN_MAINTENANCE, message).hint(hint));
+            false
+        }
+        Err(gap) => {
+            sheet.unread(&[&Rule::HOST_IN_MAINTENANCE], &gap);
+            false
+        }
+    }
+}
+
+/// Findings on single functions, for a change.
+fn functions(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Option<&HostTarget>, impact: Impact) {
+    let gpus = target.map(|target| target.gpus.as_slice()).unwrap_or_default();
+    let incapable: Vec<String> = gpus
+        .iter()
+        .filter(|gpu| matches!(gpu.mode, Mode::Passthrough { .. }))
+        .flat_map(|gpu| std::iter::once(gpu.address).chain(gpu.companions.iter().copied()))
+        .filter(|address| devices.passthru(*address).is_some_and(|state| !state.capable && !state.enabled))
+        .filter_map(|address| devices.at(address).map(named))
+        .collect();
+    if !incapable.is_empty() {
+        let message = format!("the host says that {} functions cannot be passed through", incapable.len());
+        let mut finding = sheet.here(&Rule::GPU_NOT_CAPABLE, message);
+        finding.evidence = incapable;
+        sheet.add(finding.hint("8.0.3 checks ACS more strictly than releases before it: Broadcom KB 391460"));
+    }
+    let console: Vec<String> = devices
+        .gpus
+        .iter()
+        .filter(|gpu| gpus.iter().any(|target| target.address == gpu.address))
+        .filter(|gpu| devices.is_console(gpu))
+        .map(|gpu| named(gpu))
+        .collect();
+    if let Some(gpu) = console.first() {
+        let message = format!("{gpu} is the only display adapter of the host, so it is its console");
+        sheet.add(
+            sheet.here(&Rule::GPU_CONSOLE, message).hint("make the onboard video the primary display in the firmware"),
+        );
+    }
+    if impact >= Impact::Maintenance {
+        let (storage, strangers): (Vec<_>, Vec<_>) = devices.strangers().partition(|device| is_storage(device));
+        for (rule, list) in [(&Rule::GPU_STORAGE, storage), (&Rule::GPU_STRANGER, strangers)] {
+            if !list.is_empty() {
+                let message = format!("{} devices that are no GPU are configured for passthrough", list.len());
+                let mut finding = sheet.here(rule, message);
+                finding.evidence = list.into_iter().map(named).collect();
+                sheet.add(finding.hint(
+                    "passthrough is kept by address, and addresses shift when cards are added or removed: see that it is meant for this device",
+                ));
+            }
+        }
+    }
+    if impact >= Impact::Reboot {
+        others(sheet, view, devices, target);
+    }
+    mig(sheet, view, target, impact);
+}
+
+/// What a reboot would do to devices outside the pool.
+fn others(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Option<&HostTarget>) {
+    let Some(target) = target else { return };
+    let mine = |address| target.gpus.iter().any(|gpu| gpu.address == address || gpu.companions.contains(&address));
+    let mut pending: Vec<String> = devices
+        .all
+        .iter()
+        .filter(|device| !mine(device.address))
+        .filter(|device| devices.passthru(device.address).is_some_and(|state| state.enabled != state.active))
+        .map(|device| named(device))
+        .collect();
+    for address in &target.others {
+        match GpuSetting::of(view, *address) {
+            Ok(setting) if setting.is_pending() && setting.passthru_enabled == setting.passthru_active => {
+                pending.push(format!("{address}: {setting}"));
+            }
+            Ok(_) => {}
+            Err(gap) => sheet.unread(&[&Rule::GPU_OTHER_PENDING], &gap),
+        }
+    }
+    if !pending.is_empty() {
+        let message =
+            format!("the reboot would activate what is pending on {} devices outside the pool", pending.len());
+        let mut finding = sheet.here(&Rule::GPU_OTHER_PENDING, message);
+        finding.evidence = pending;
+        sheet.add(finding.hint("reboot the host by hand, or put their configuration back, then plan again"));
+    }
+}
+
+/// GPUs in MIG mode: those of the pool cannot be taken out of it, those beside it would lose it.
+fn mig(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, impact: Impact) {
+    let Some(target) = target else { return };
+    let in_mig: Vec<String> = view
+        .graphics_active
+        .known()
+        .into_iter()
+        .flatten()
+        .filter(|state| state.vgpu_mode == Fact::Known(VgpuMode::MultiInstanceGpu))
+        .filter(|state| impact >= Impact::Reboot || !target.others.contains(&state.address))
+        .map(|state| state.address.to_string())
+        .collect();
+    if !in_mig.is_empty() {
+        let message =
+            format!("GPUs are in MIG mode, which vSphere has no call to leave or to restore: {}", in_mig.join(", "));
+        sheet.add(sheet.here(&Rule::POOL_MIG, message));
+    }
+}
+
+/// What the host gate will compare must be readable before.
+fn parity(sheet: &mut Sheet, view: &HostView) {
+    let unread = unreadable_parity(&view.parity);
+    if !unread.is_empty() {
+        let names: Vec<&str> = unread.iter().map(|(name, _)| *name).collect();
+        let message = format!("the host gate could not compare {}", names.join(", "));
+        let mut finding = sheet.here(&Rule::HOST_PARITY, message);
+        finding.evidence = unread.into_iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        sheet.add(
+            finding.hint("accept PW-HOST-15 to change the host without it; the report then says what was not checked"),
+        );
+    }
+}
+
+/// What is good to know of a change.
+fn notes(sheet: &mut Sheet, view: &HostView, target: &HostTarget, work: Option<&Work>) {
+    let pool = sheet.pool;
+    let stuck = work.map(|work| work.stuck.as_slice()).unwrap_or_default();
+    if !stuck.is_empty() {
+        let mut finding = sheet.here(&Rule::HOST_PENDING, "what is configured waits for a reboot".to_owned());
+        finding.evidence = stuck.to_vec();
+        sheet.add(finding);
+    } else if view.reboot_required == Fact::Known(true) {
+        let message = "vCenter says that the host needs a reboot, and not for its GPUs";
+        sheet.add(sheet.here(&Rule::HOST_PENDING, message).hint("a reboot of this plan activates that, too"));
+    }
+    if !target.others.is_empty() {
+        let message = format!("no group of the pool selects {}: they are kept as they are", addresses(&target.others));
+        sheet.add(sheet.here(&Rule::GPU_UNCOVERED, message));
+        let default = view.graphics_config.known().map(|config| &config.default_type);
+        if work.is_some_and(Work::writes_graphics) && default.is_some_and(|kind| *kind != GraphicsType::SharedDirect) {
+            let message = "the host default graphics type is left alone: not every GPU is in the pool";
+            sheet.add(sheet.here(&Rule::HOST_DEFAULT_KEPT, message));
+        }
+    }
+    let companions: Vec<String> = target.gpus.iter().flat_map(|gpu| &gpu.companions).map(ToString::to_string).collect();
+    if !companions.is_empty() {
+        let message = format!("other functions of the GPUs go with them: {}", companions.join(", "));
+        sheet.add(sheet.here(&Rule::GPU_COMPANION, message));
+    }
+    if let Some(placement) = &pool.host.placement
+        && !target.gpus.iter().any(|gpu| gpu.mode == Mode::Vgpu { size: VgpuSize::Same })
+    {
+        let message = format!("the assignment policy {placement} has an effect in same-size mode only");
+        let finding = sheet.at(&Rule::HOST_POLICY_NO_EFFECT, Some(&placement.place), message);
+        sheet.add(finding);
+    }
+}
+
+/// The host's part of the plan.
+fn draft(
+    sheet: &mut Sheet,
+    view: &HostView,
+    context: &Context,
+    target: HostTarget,
+    work: &Work,
+    devices: &Devices,
+    stays: bool,
+) -> Option<Box<HostPlan>> {
+    let pool = sheet.pool;
+    if !devices.virtual_functions.is_empty() {
+        let list: Vec<String> =
+            devices.virtual_functions.iter().map(|(gpu, count)| format!("{count} of {gpu}")).collect();
+        let message = format!("virtual functions are neither counted nor written: {}", list.join(", "));
+        sheet.add(sheet.here(&Rule::GPU_VF, message));
+    }
+    if work.writes_label() && view.capabilities.hardware_label != Fact::Known(true) {
+        let finding =
+            sheet.here(&Rule::GPU_LABEL, "a label is to be written, and the host does not say that it supports labels");
+        sheet.add(finding.seen("capability.assignHwPciConfigSupported"));
+    }
+    if work.expected > pool.rollout.max_reboots.value {
+        let message = format!("it needs {} reboots, the pool approves {}", work.expected, pool.rollout.max_reboots);
+        let finding = sheet.at(&Rule::HOST_REBOOTS, Some(&pool.rollout.max_reboots.place), message);
+        sheet.add(finding);
+    }
+    let rules: &[&Rule] = &[&Rule::HOST_UNREADABLE];
+    let uuid = sheet.take(rules, Gap::need(&view.uuid, "hardware.systemInfo.uuid"));
+    if work.writes_graphics() {
+        sheet.take(rules, Gap::need(&view.graphics_manager, "configManager.graphicsManager"));
+    }
+    if work.writes_passthru() {
+        sheet.take(rules, Gap::need(&view.passthru_system, "configManager.pciPassthruSystem"));
+    }
+    let slow = sheet.take(rules, SlowFacts::of(view, devices));
+    let ours = work.impact >= Impact::Maintenance && !stays;
+    let closed = view.in_maintenance == Fact::Known(true);
+    let steps = sheet.take(rules, work.steps(view, closed, ours));
+    let (uuid, slow, steps) = (uuid?, slow?, steps?);
+    let most = work.most.min(pool.rollout.max_reboots.value).max(work.expected);
+    let reboots = Reboots { expected: work.expected, most, why: outline::why(work, view, most) };
+    Some(Box::new(HostPlan {
+        host: sheet.pin.host.clone(),
+        uuid: uuid.clone(),
+        pool: pool.name.value.clone(),
+        digest: digest(&slow),
+        slow,
+        target,
+        impact: work.impact,
+        steps: outline::steps(&steps, &reboots),
+        minutes: outline::minutes(&steps, &reboots, &context.pace),
+        reboots,
+        stays_in_maintenance: stays,
+        not_checked: unreadable_parity(&view.parity).into_iter().map(|(name, _)| name.to_owned()).collect(),
+    }))
+}

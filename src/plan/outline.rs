@@ -1,0 +1,111 @@
+//! The steps of a host as words, with reboots and minutes and what they rest on.
+
+use std::time::Duration;
+
+use super::work::Work;
+use super::{Minutes, Outline, Reboots, Step};
+use crate::model::{Fact, HostView, Pace};
+
+/// Why the host reboots, and why perhaps once more or not at all.
+pub(super) fn why(work: &Work, view: &HostView, most: u32) -> Vec<String> {
+    let mut why: Vec<String> = work.pending.clone();
+    if work.expected > 0 && view.capabilities.rebind_without_reboot == Fact::Known(true) {
+        why.push(
+            "perhaps none: the host can rebind idle devices without one (deviceRebindWithoutRebootSupported)"
+                .to_owned(),
+        );
+    }
+    if work.may_ignore() {
+        let again = "once more if the host ignores the graphics type of a GPU that is still passed through";
+        why.push(if most > work.expected {
+            again.to_owned()
+        } else {
+            format!("{again}: not approved (maxReboots), the host would be held in maintenance")
+        });
+    }
+    why
+}
+
+/// The steps as words.
+pub(super) fn steps(steps: &[Step], reboots: &Reboots) -> Vec<Outline> {
+    let mut lines = Vec::new();
+    let mut rebooted = false;
+    for step in steps {
+        // After a reboot the size mode may be as wished already.
+        let perhaps = rebooted && matches!(step, Step::SetGraphics { .. });
+        lines.push(Outline { does: step.to_string(), expects: expects(step), perhaps });
+        if matches!(step, Step::Reboot { .. }) {
+            rebooted = true;
+            if reboots.most > reboots.expected {
+                let again = |does: &str, expects: &str| Outline {
+                    does: does.to_owned(),
+                    expects: expects.to_owned(),
+                    perhaps: true,
+                };
+                lines.push(again(
+                    "set graphics again",
+                    "the graphics type was ignored while the GPU was passed through",
+                ));
+                lines.push(again("reboot once more", "the type is configured and not active"));
+            }
+        }
+    }
+    lines
+}
+
+fn expects(step: &Step) -> String {
+    match step {
+        Step::EnterMaintenance => "no VM powered on, no other task on the host".to_owned(),
+        Step::SetPassthrough { changes } => {
+            let found = changes.iter().map(|change| {
+                let label = change.from_label.known().map_or("-", String::as_str);
+                format!("{} passthrough {}, label {label}", change.address, super::setting::on(change.from_enabled))
+            });
+            found.collect::<Vec<_>>().join("; ")
+        }
+        Step::SetGraphics { default_type, policy, devices, .. } => {
+            let mut found = Vec::new();
+            found.extend(default_type.iter().map(|change| format!("host default {}", change.from)));
+            found.extend(policy.iter().map(|change| format!("assignment policy {}", change.from)));
+            found.extend(devices.iter().map(|change| {
+                let kind = change.from_type.known().map_or("no entry", |kind| kind.as_str());
+                let mode = change.from_mode.known().map_or("-", |mode| mode.as_str());
+                format!("{} {kind}, size {mode}", change.address)
+            }));
+            found.join("; ")
+        }
+        Step::Reboot { .. } => "in maintenance mode, something pending, a reboot left within the bound".to_owned(),
+        Step::VerifyHost => "modes active as wished, devices and other GPUs unchanged, parity no worse".to_owned(),
+        Step::ExitMaintenance => "the host gate passed".to_owned(),
+    }
+}
+
+/// How long, as usual and by the deadlines.
+pub(super) fn minutes(steps: &[Step], reboots: &Reboots, pace: &Pace) -> Minutes {
+    let usual: Duration = steps.iter().map(|step| step.usual(pace)).sum();
+    let mut most: Duration = steps.iter().map(|step| step.deadline(pace)).sum();
+    // Once more: the graphics write and the reboot.
+    let again = |step: &&Step| matches!(step, Step::Reboot { .. } | Step::SetGraphics { early: true, .. });
+    let pass: Duration = steps.iter().filter(again).map(|step| step.deadline(pace)).sum();
+    most += pass * (reboots.most - reboots.expected);
+    let up = |time: Duration| u32::try_from(time.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
+    let mut basis: Vec<String> = Vec::new();
+    for step in steps {
+        let text = format!("{} {} (at most {})", kind(step), up(step.usual(pace)), up(step.deadline(pace)));
+        if !basis.contains(&text) {
+            basis.push(text);
+        }
+    }
+    let basis = format!("minutes a step: {}; not measured on this host", basis.join(", "));
+    Minutes { expected: up(usual), most: up(most), basis }
+}
+
+fn kind(step: &Step) -> &'static str {
+    match step {
+        Step::EnterMaintenance => "close",
+        Step::SetPassthrough { .. } | Step::SetGraphics { .. } => "write",
+        Step::Reboot { .. } => "reboot",
+        Step::VerifyHost => "verify",
+        Step::ExitMaintenance => "open",
+    }
+}

@@ -1,0 +1,60 @@
+//! The findings of one host while it is judged.
+
+use super::device::Gap;
+use crate::model::{DesiredPool, Finding, HostPin, Place, Rule};
+
+/// The findings of one host. A check never stops another one: what cannot be read is a finding of
+/// each rule that needs it, so that less knowledge never makes fewer findings.
+pub(super) struct Sheet<'a> {
+    /// Pool.
+    pub pool: &'a DesiredPool,
+    /// The host, and the selector that chose it.
+    pub pin: &'a HostPin,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+impl<'a> Sheet<'a> {
+    /// An empty sheet.
+    pub fn new(pool: &'a DesiredPool, pin: &'a HostPin) -> Self {
+        Self { pool, pin, findings: Vec::new() }
+    }
+
+    /// Adds a finding on this host.
+    pub fn add(&mut self, finding: Finding) {
+        self.findings.push(finding.in_pool(&self.pool.name.value).on_host(&self.pin.host.name));
+    }
+
+    /// A finding of this rule at the line of the host's selector.
+    pub fn here(&self, rule: &Rule, message: impl Into<String>) -> Finding {
+        Finding::new(rule, message).at(&self.pin.selector.place)
+    }
+
+    /// A finding of this rule at a line, or else at that of the host's selector.
+    pub fn at(&self, rule: &Rule, place: Option<&Place>, message: impl Into<String>) -> Finding {
+        Finding::new(rule, message).at(place.unwrap_or(&self.pin.selector.place))
+    }
+
+    /// Says of each rule that it could not be checked and counts as violated.
+    pub fn unread(&mut self, rules: &[&Rule], gap: &Gap) {
+        for rule in rules {
+            match self.findings.iter_mut().find(|finding| finding.id.0 == rule.id) {
+                Some(said) => {
+                    let line = gap.to_string();
+                    if !said.evidence.contains(&line) {
+                        said.evidence.push(line);
+                    }
+                }
+                None => {
+                    let message = format!("it cannot be told whether: {}; it counts as if so", rule.title);
+                    self.add(self.here(rule, message).seen(gap.to_string()));
+                }
+            }
+        }
+    }
+
+    /// The value, or what its absence leaves unchecked.
+    pub fn take<T>(&mut self, rules: &[&Rule], read: Result<T, Gap>) -> Option<T> {
+        read.map_err(|gap| self.unread(rules, &gap)).ok()
+    }
+}
