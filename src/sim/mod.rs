@@ -1,1 +1,28 @@
-//! sim
+//! The simulated fleet: one world, and the faces under which clients see it.
+//!
+//! ```text
+//!   World document ──► World ◄── behaviour (calls, time, actors)
+//!   (document)           ▲
+//!                        │ soap: vim25 for many clients at once, faults
+//!        SimNetwork ─────┤        in process, for any command with `--world` and for tests
+//!        serve ──────────┘        real ports with TLS, for other vendors' clients
+//! ```
+//!
+//! It behaves as the reference says that vCenter and ESXi behave, and never as our own client would
+//! like it. It knows the wire trees of `vim25` and nothing else of the client: requests are checked
+//! and answers are made from VMware's own type tables (`soap/shape.txt`), so that a mistake of ours
+//! does not cancel out. What nobody could verify is a switch ([`document::Readings`]).
+
+mod behaviour;
+pub mod document;
+mod fault;
+mod faults;
+mod gpus;
+mod network;
+mod server;
+mod soap;
+mod world;
+
+pub use network::SimNetwork;
+pub use server::{ServeError, Served, serve};
+pub use world::{HostTally, Tally, World, WorldError, Write};

@@ -1,0 +1,138 @@
+//! Maintenance mode (vsphere-gpu §1.7, §3.4).
+
+use std::time::Duration;
+
+use super::Moment;
+use super::due::Transition;
+use super::tasks::{NewTask, TaskFate};
+use crate::sim::document::{Connection, Power};
+use crate::sim::fault::VimFault;
+use crate::sim::world::task::Task;
+
+/// Where a task that waits for VMs stands (KB 311316: "sits at 2 %").
+const STUCK_PERCENT: u32 = 2;
+
+impl Moment<'_> {
+    /// Fails unless vCenter talks to the host.
+    pub(super) fn connected(&mut self, host: u32) -> Result<(), VimFault> {
+        match self.host(host)?.connection {
+            Connection::Connected => Ok(()),
+            Connection::NotResponding => Err(VimFault::named("HostNotReachable")),
+            Connection::Disconnected => Err(VimFault::named("HostNotConnected")),
+        }
+    }
+
+    /// `EnterMaintenanceMode_Task`. A timeout of 0 or less is none (§1.7); `inMaintenanceMode` is
+    /// not set while entering.
+    pub fn enter_maintenance(
+        &mut self,
+        host: u32,
+        user: &str,
+        timeout_s: i64,
+        fate: TaskFate,
+    ) -> Result<u64, VimFault> {
+        self.connected(host)?;
+        if self.host(host)?.maintenance {
+            return Err(VimFault::named("InvalidState")); // F41: not idempotent
+        }
+        self.nothing_else_runs(host)?;
+        let takes = Duration::from_secs(self.host(host)?.enter_s);
+        let task = self.start_task(NewTask { what: Task::ENTER, host, user, cancelable: true, takes, fate });
+        if let Ok(timeout) = u64::try_from(timeout_s)
+            && timeout > 0
+        {
+            self.schedule(Duration::from_secs(timeout), Transition::TaskExpires(task));
+        }
+        let name = self.host(host)?.name.clone();
+        self.event(
+            "EnteringMaintenanceModeEvent",
+            Some(host),
+            user,
+            format!("Host {name} is entering maintenance mode"),
+        );
+        Ok(task)
+    }
+
+    /// `ExitMaintenanceMode_Task`.
+    pub fn exit_maintenance(&mut self, host: u32, user: &str, timeout_s: i64, fate: TaskFate) -> Result<u64, VimFault> {
+        self.connected(host)?;
+        if !self.host(host)?.maintenance {
+            return Err(VimFault::named("InvalidState"));
+        }
+        self.nothing_else_runs(host)?;
+        let takes = Duration::from_secs(self.host(host)?.exit_s);
+        let task = self.start_task(NewTask { what: Task::EXIT, host, user, cancelable: false, takes, fate });
+        if let Ok(timeout) = u64::try_from(timeout_s)
+            && timeout > 0
+        {
+            self.schedule(Duration::from_secs(timeout), Transition::TaskExpires(task));
+        }
+        Ok(task)
+    }
+
+    fn nothing_else_runs(&mut self, host: u32) -> Result<(), VimFault> {
+        match self.open_task(host, &[Task::ENTER, Task::EXIT, Task::REBOOT]) {
+            Some(task) => Err(VimFault::task_in_progress(task)),
+            None => Ok(()),
+        }
+    }
+
+    /// VMs that keep a host from closing. vCenter moves its own vCLS agents away.
+    fn powered_on(&self, host: u32) -> bool {
+        self.state.vms.values().any(|vm| vm.host == host && vm.power == Power::On && !vm.vcls && !vm.template)
+    }
+
+    /// The host is closed, unless a VM is powered on: then the task goes on without an end and
+    /// without an error (§3.4 "How it fails"; DESIGN §3, honesty rule 1).
+    pub(super) fn try_close(&mut self, task: u64, host: u32) {
+        if self.powered_on(host) {
+            if let Some(task) = self.state.tasks.get_mut(&task) {
+                task.progress = Some(STUCK_PERCENT);
+            }
+            return;
+        }
+        self.remember(host);
+        let user = self.state.tasks.get(&task).map(|task| task.user.clone()).unwrap_or_default();
+        if let Some(host) = self.state.hosts.get_mut(&host) {
+            host.maintenance = true;
+        }
+        self.event("EnteredMaintenanceModeEvent", Some(host), &user, "Host has entered maintenance mode".to_owned());
+        self.finish(task, None);
+    }
+
+    pub(super) fn open_host(&mut self, task: u64, host: u32) {
+        self.remember(host);
+        let user = self.state.tasks.get(&task).map(|task| task.user.clone()).unwrap_or_default();
+        if let Some(host) = self.state.hosts.get_mut(&host) {
+            host.maintenance = false;
+        }
+        self.event("ExitMaintenanceModeEvent", Some(host), &user, "Host has exited maintenance mode".to_owned());
+        self.finish(task, None);
+    }
+
+    /// Powers a VM on. A host that is closed or closing takes none (honesty rule 1; F44).
+    pub(super) fn power_on(&mut self, vm: u32) -> bool {
+        let Some(host) = self.state.vms.get(&vm).map(|vm| vm.host) else { return false };
+        let closed = self.state.hosts.get(&host).is_none_or(|host| host.maintenance);
+        if closed || self.open_task(host, &[Task::ENTER]).is_some() {
+            return false;
+        }
+        if let Some(vm) = self.state.vms.get_mut(&vm) {
+            vm.power = Power::On;
+        }
+        true
+    }
+
+    /// Powers a VM off; a host that waits for it closes.
+    pub(super) fn power_off(&mut self, vm: u32) -> bool {
+        let Some(vm) = self.state.vms.get_mut(&vm) else { return false };
+        vm.power = Power::Off;
+        let host = vm.host;
+        if let Some(task) = self.open_task(host, &[Task::ENTER])
+            && self.state.tasks.get(&task).is_some_and(|task| task.progress == Some(STUCK_PERCENT))
+        {
+            self.schedule(Duration::ZERO, Transition::TaskEnds(task));
+        }
+        true
+    }
+}

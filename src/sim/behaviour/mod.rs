@@ -1,0 +1,33 @@
+//! How the fleet behaves: what a call does at once, what comes later, who else acts.
+//!
+//! ```text
+//!   call ──► Moment (state + document, under the lock) ──► change now | task | Due in the queue
+//!   clock ─► advance: everything that was due, each at its own time
+//!
+//!   maintenance   enter, exit, VMs that keep a host from closing
+//!   boot          reboot in stages
+//!   graphics      UpdateGraphicsConfig; what takes effect when
+//!   passthru      UpdatePassthruConfig
+//!   fields        custom fields
+//!   tasks         queued, running, ended, canceled
+//!   actors        other people and programs
+//! ```
+//!
+//! Each fact has its section of the reference beside it; what nobody verified is a switch of
+//! [`crate::sim::document::Readings`]. Knows nothing of SOAP.
+
+mod actors;
+mod boot;
+mod due;
+mod fields;
+mod graphics;
+mod maintenance;
+mod moment;
+mod passthru;
+mod tasks;
+
+pub(in crate::sim) use due::{Due, Transition};
+pub(in crate::sim) use graphics::{SentDevice, SentGraphics};
+pub(in crate::sim) use moment::{Moment, NewWrite};
+pub(in crate::sim) use passthru::SentPassthru;
+pub(in crate::sim) use tasks::TaskFate;

@@ -1,0 +1,129 @@
+//! The world on a real port: TLS with a certificate made for it, HTTP/1.1, many clients.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+use super::World;
+use super::soap::{Dropped, Face};
+
+/// Requests are small; the largest sets the graphics of one host.
+const REQUEST_LIMIT: usize = 4 << 20;
+
+/// Why a world is not on a port.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The certificate could not be made.
+    #[error("cannot make a certificate for {name}")]
+    Certificate {
+        /// For whom.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The port could not be opened.
+    #[error("cannot listen on {addr}")]
+    Listen {
+        /// Where.
+        addr: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A world that is served; dropping it closes the port.
+#[derive(Debug)]
+pub struct Served {
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// SHA-256 of its certificate.
+    pub thumbprint: [u8; 32],
+    /// Its certificate as PEM, which is also its authority.
+    pub certificate: String,
+    accept: JoinHandle<()>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.accept.abort();
+    }
+}
+
+/// Serves a world on a port until the result is dropped.
+///
+/// # Errors
+/// [`ServeError`].
+pub async fn serve(world: World, addr: SocketAddr) -> Result<Served, ServeError> {
+    let name = world.address().to_owned();
+    let wrong =
+        |source: Box<dyn std::error::Error + Send + Sync>| ServeError::Certificate { name: name.clone(), source };
+    let names = vec![name.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).map_err(|error| wrong(error.into()))?;
+    let thumbprint: [u8; 32] = Sha256::digest(made.cert.der()).into();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
+        .map_err(|error| wrong(error.into()))?;
+    let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Listen { addr, source })?;
+    let addr = listener.local_addr().map_err(|source| ServeError::Listen { addr, source })?;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let face = Arc::new(Face::new(world));
+    let accept = tokio::spawn(accept(listener, acceptor, face));
+    Ok(Served { addr, thumbprint, certificate: made.cert.pem(), accept })
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, face: Arc<Face>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let (acceptor, face) = (acceptor.clone(), Arc::clone(&face));
+                    connections.spawn(async move {
+                        // A client that breaks off or does not trust us is its own business.
+                        if let Ok(stream) = acceptor.accept(stream).await {
+                            let service = service_fn(move |request| handle(Arc::clone(&face), request));
+                            let mut http = hyper::server::conn::http1::Builder::new();
+                            let _ = http.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await;
+                        }
+                    });
+                }
+                Err(error) => tracing::warn!(%error, "a connection was not accepted"),
+            },
+            // Ended connections are not kept.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// Why a connection is broken off.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is broken off")]
+struct BrokenOff;
+
+async fn handle(face: Arc<Face>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, BrokenOff> {
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, REQUEST_LIMIT).collect().await.map_err(|_| BrokenOff)?.to_bytes();
+    // Spawned, since a client that hangs up does not undo what the server does.
+    let handler = tokio::spawn(async move { face.answer(Request::from_parts(head, body)).await });
+    match handler.await {
+        Ok(Ok(response)) => Ok(response.map(Full::new)),
+        Ok(Err(Dropped)) | Err(_) => Err(BrokenOff),
+    }
+}

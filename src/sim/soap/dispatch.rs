@@ -1,0 +1,342 @@
+//! What each method does.
+
+use super::collector::{fetch, page};
+use super::filter::Filter;
+use super::lists::{create_collector, query_events, read_next};
+use super::objects::Object;
+use super::properties::{Source, option, service_content, software};
+use super::request::{Call, boolean, reference};
+use super::select::{Plan, select};
+use super::session::{Session, View};
+use super::shape::Kind;
+use super::value::{Value, returned};
+use crate::sim::behaviour::{Moment, NewWrite, SentDevice, SentGraphics, SentPassthru};
+use crate::sim::fault::VimFault;
+use crate::sim::faults::Struck;
+use crate::vim25::wire::Node;
+
+/// Methods that change the fleet or what is written on it: they are in the world's log.
+const WRITES: [&str; 11] = [
+    "EnterMaintenanceMode_Task",
+    "ExitMaintenanceMode_Task",
+    "RebootHost_Task",
+    "ReconnectHost_Task",
+    "UpdateGraphicsConfig",
+    "UpdatePassthruConfig",
+    "CancelTask",
+    "AddCustomFieldDef",
+    "RemoveCustomFieldDef",
+    "SetField",
+    "LogUserEvent",
+];
+
+/// Whether a method changes something.
+pub(super) fn is_write(method: &str) -> bool {
+    WRITES.contains(&method)
+}
+
+/// One call, with everything it may touch.
+pub(super) struct Doing<'a, 'm> {
+    pub moment: &'a mut Moment<'m>,
+    pub session: &'a mut Session,
+    pub call: &'a Call,
+    pub object: Object,
+    pub struck: &'a Struck,
+    /// Login name of the caller.
+    pub who: &'a str,
+    /// The caller as tasks show it.
+    pub user: &'a str,
+}
+
+/// What a call is about: name and id of the object that it changes.
+pub(super) fn subject(moment: &Moment<'_>, call: &Call, object: &Object) -> (Option<String>, String) {
+    let entity = call.get("entity").and_then(reference).filter(|_| is_write(&call.method));
+    let about = match (entity.and_then(|entity| Object::find(moment.state, None, &entity)), object) {
+        (Some(entity), _) => entity,
+        (None, Object::Task(task)) => {
+            let host = moment.state.tasks.get(task).map(|task| task.host);
+            let name = host.and_then(|host| moment.state.hosts.get(&host)).map(|host| host.name.clone());
+            return (name, format!("task-{task}"));
+        }
+        (None, object) => object.clone(),
+    };
+    let host = about.host().map(Object::Host).unwrap_or(about);
+    (host.name(moment.state).map(str::to_owned), host.reference(moment.state).id)
+}
+
+/// Lists a write in the world's log.
+pub(super) fn log_write(moment: &mut Moment<'_>, who: &str, call: &Call, object: &Object, effect: bool) {
+    let (name, id) = subject(moment, call, object);
+    let name = name.unwrap_or_else(|| id.clone());
+    let arguments = call.arguments();
+    moment.wrote(NewWrite { who, object: &name, id: &id, call: &call.method, arguments, effect });
+    if effect {
+        moment.count_call(&call.method, &name);
+    }
+}
+
+impl Doing<'_, '_> {
+    /// Does it; the results are the elements of the answer.
+    pub fn run(mut self) -> Result<Vec<Node>, VimFault> {
+        if !is_write(&self.call.method) {
+            return self.read();
+        }
+        let result = self.write();
+        let fate = &self.struck.fate;
+        let effect = result.is_ok() && !self.struck.hollow && fate.doomed.is_none();
+        log_write(self.moment, self.who, self.call, &self.object, effect);
+        result
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { state: self.moment.state, spec: self.moment.spec, session: Some(self.session) }
+    }
+
+    fn host(&self) -> Result<u32, VimFault> {
+        self.object.host().ok_or_else(|| VimFault::named("NotSupported"))
+    }
+
+    fn write(&mut self) -> Result<Vec<Node>, VimFault> {
+        let call = self.call;
+        let fate = self.struck.fate.clone();
+        let (user, hollow) = (self.user.to_owned(), self.struck.hollow);
+        match call.method.as_str() {
+            "EnterMaintenanceMode_Task" => {
+                let (host, timeout) = (self.host()?, call.number("timeout").unwrap_or(0));
+                task(self.moment.enter_maintenance(host, &user, timeout, fate)?)
+            }
+            "ExitMaintenanceMode_Task" => {
+                let (host, timeout) = (self.host()?, call.number("timeout").unwrap_or(0));
+                task(self.moment.exit_maintenance(host, &user, timeout, fate)?)
+            }
+            "RebootHost_Task" => {
+                let (host, force) = (self.host()?, call.flag("force").unwrap_or(false));
+                task(self.moment.reboot(host, &user, force, fate)?)
+            }
+            "ReconnectHost_Task" => task(self.moment.reconnect(self.host()?, &user, fate)?),
+            // From here on a lie is an answer without anything else.
+            "AddCustomFieldDef" if hollow => Ok(vec![field_def(101, call)]),
+            _ if hollow => Ok(Vec::new()),
+            "UpdateGraphicsConfig" => {
+                let host = self.host()?;
+                self.moment.update_graphics(host, &graphics(call)?).map(|()| Vec::new())
+            }
+            "UpdatePassthruConfig" => {
+                let host = self.host()?;
+                let entries: Vec<SentPassthru> = call.body.all("config").map(passthru).collect();
+                self.moment.update_passthru(host, &entries).map(|()| Vec::new())
+            }
+            "CancelTask" => match self.object {
+                Object::Task(number) => self.moment.cancel_task(number).map(|()| Vec::new()),
+                _ => Err(VimFault::named("NotSupported")),
+            },
+            "AddCustomFieldDef" => {
+                let key = self.moment.add_field(call.text("name").unwrap_or_default(), call.text("moType"))?;
+                Ok(vec![field_def(key, call)])
+            }
+            "RemoveCustomFieldDef" => self.moment.remove_field(key(call)).map(|()| Vec::new()),
+            "SetField" => {
+                let host = self.entity_host()?;
+                self.moment.set_field(host, key(call), call.text("value").unwrap_or_default()).map(|()| Vec::new())
+            }
+            "LogUserEvent" => {
+                let host = self.entity_host()?;
+                let message = call.text("msg").unwrap_or_default().to_owned();
+                self.moment.event("GeneralUserEvent", Some(host), &user, message);
+                Ok(Vec::new())
+            }
+            _ => Err(VimFault::named("NotSupported")),
+        }
+    }
+
+    fn entity_host(&self) -> Result<u32, VimFault> {
+        let entity = self.call.get("entity").and_then(reference).ok_or_else(|| VimFault::argument("entity"))?;
+        let object = Object::find(self.moment.state, None, &entity);
+        object.as_ref().and_then(Object::host).ok_or_else(|| VimFault::gone(&entity.kind, &entity.id))
+    }
+
+    fn read(&mut self) -> Result<Vec<Node>, VimFault> {
+        let call = self.call;
+        let version = call.version;
+        match call.method.as_str() {
+            "RetrieveServiceContent" => {
+                Ok(returned(Kind::Data("ServiceContent"), &service_content(self.moment.spec), version))
+            }
+            "CurrentTime" => Ok(vec![Node::leaf("returnval", self.moment.state.time.to_string())]),
+            "Fetch" => {
+                let name = call.text("prop").unwrap_or_default();
+                Ok(fetch(self.source(), &self.object, name, self.struck, version)?.into_iter().collect())
+            }
+            "CreateContainerView" => self.create_view(),
+            "DestroyView" => {
+                self.session.views.remove(&call.this.id);
+                Ok(Vec::new())
+            }
+            "RetrieveProperties" => {
+                let plan = self.plan()?;
+                let everything = plan.items.len();
+                let (objects, _) = page(self.source(), plan, everything, self.struck, version);
+                Ok(objects.into_iter().map(|object| Node { name: "returnval".to_owned(), ..object }).collect())
+            }
+            "RetrievePropertiesEx" => {
+                let plan = self.plan()?;
+                let asked = call.get("options").and_then(|options| options.text_of("maxObjects"));
+                self.next_page(plan, asked.and_then(|count| count.trim().parse().ok()))
+            }
+            "ContinueRetrievePropertiesEx" => {
+                let token = call.text("token").unwrap_or_default();
+                let plan = self.session.pages.remove(token).ok_or_else(|| VimFault::argument("token"))?;
+                self.next_page(plan, None)
+            }
+            "CancelRetrievePropertiesEx" => {
+                self.session.pages.remove(call.text("token").unwrap_or_default());
+                Ok(Vec::new())
+            }
+            "CreateFilter" => self.create_filter(),
+            "DestroyPropertyFilter" => {
+                self.session.filters.remove(&call.this.id);
+                Ok(Vec::new())
+            }
+            "CancelWaitForUpdates" => {
+                self.session.canceled += 1;
+                self.moment.changed = true;
+                Ok(Vec::new())
+            }
+            "CreateCollectorForTasks" => create_collector(self.moment.state, self.session, call),
+            "ReadNextTasks" => {
+                let history = self.session.collectors.get_mut(&call.this.id);
+                let history = history.ok_or_else(|| VimFault::gone(&call.this.kind, &call.this.id))?;
+                let from = Source { state: self.moment.state, spec: self.moment.spec, session: None };
+                Ok(read_next(from, history, call))
+            }
+            "DestroyCollector" => {
+                self.session.collectors.remove(&call.this.id);
+                Ok(Vec::new())
+            }
+            "QueryEvents" => query_events(self.moment.state, call),
+            "QueryOptions" => self.query_options(),
+            "fetchSoftwarePackages" => {
+                let host = self.host()?;
+                let packages = software(self.moment.host(host)?);
+                Ok(returned(Kind::Data("SoftwarePackage"), &Value::List(packages), version))
+            }
+            // Nothing is late but after a boot, and then these calls do not help: the worst case.
+            "RefreshGraphicsManager" | "Refresh" => {
+                let host = self.host()?;
+                self.moment.host(host).map(|_| Vec::new())
+            }
+            _ => Err(VimFault::named("NotSupported")),
+        }
+    }
+
+    fn create_view(&mut self) -> Result<Vec<Node>, VimFault> {
+        let container =
+            self.call.get("container").and_then(reference).ok_or_else(|| VimFault::argument("container"))?;
+        if Object::find(self.moment.state, None, &container).is_none() {
+            return Err(VimFault::gone(&container.kind, &container.id));
+        }
+        let kinds = self.call.body.all("type").map(|kind| kind.text.clone()).collect();
+        let recursive = self.call.flag("recursive").unwrap_or(false);
+        let id = self.session.id("view");
+        self.session.views.insert(id.clone(), View { container, kinds, recursive });
+        Ok(vec![Node::reference("returnval", "ContainerView", &id)])
+    }
+
+    /// What all `specSet`s select.
+    fn plan(&self) -> Result<Plan, VimFault> {
+        let mut plan = Plan::default();
+        for spec in self.call.body.all("specSet") {
+            plan.items.extend(select(self.source(), spec, self.call.version)?.items);
+        }
+        Ok(plan)
+    }
+
+    fn next_page(&mut self, plan: Plan, asked: Option<usize>) -> Result<Vec<Node>, VimFault> {
+        let most = self.moment.spec.vcenter.page as usize;
+        let most = asked.filter(|asked| *asked > 0).map_or(most, |asked| asked.min(most));
+        if plan.items.is_empty() {
+            return Ok(Vec::new()); // no result at all, not an empty one
+        }
+        let (objects, rest) = page(self.source(), plan, most, self.struck, self.call.version);
+        let mut result = Node::new("returnval");
+        if !rest.items.is_empty() {
+            let token = self.session.id("page");
+            result.children.push(Node::leaf("token", &token));
+            self.session.pages.insert(token, rest);
+        }
+        Ok(vec![result.with_all(objects)])
+    }
+
+    fn create_filter(&mut self) -> Result<Vec<Node>, VimFault> {
+        let spec = self.call.get("spec").cloned().ok_or_else(|| VimFault::argument("spec"))?;
+        select(self.source(), &spec, self.call.version)?;
+        let id = self.session.id("filter");
+        self.session.filters.insert(id.clone(), Filter::new(spec, self.call.version));
+        Ok(vec![Node::reference("returnval", "PropertyFilter", &id)])
+    }
+
+    fn query_options(&self) -> Result<Vec<Node>, VimFault> {
+        let wanted = self.call.text("name");
+        let matches = |key: &str| {
+            wanted.is_none_or(|name| key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+        };
+        let found: Vec<Value> = self
+            .moment
+            .state
+            .options
+            .iter()
+            .filter(|(key, _)| matches(key))
+            .map(|(key, value)| option(key, value))
+            .collect();
+        match wanted {
+            // An unknown key is a fault, not an empty answer (§1.10).
+            Some(name) if found.is_empty() => Err(VimFault::named("InvalidName")
+                .saying(format!("'{name}' is invalid."))
+                .with(Node::leaf("name", name))),
+            _ => Ok(returned(Kind::Data("OptionValue"), &Value::List(found), self.call.version)),
+        }
+    }
+}
+
+fn task(number: u64) -> Result<Vec<Node>, VimFault> {
+    Ok(vec![Node::reference("returnval", "Task", &format!("task-{number}"))])
+}
+
+fn key(call: &Call) -> i32 {
+    call.number("key").and_then(|key| i32::try_from(key).ok()).unwrap_or(-1)
+}
+
+fn field_def(key: i32, call: &Call) -> Node {
+    Node::new("returnval")
+        .with(Node::leaf("key", key.to_string()))
+        .with(Node::leaf("name", call.text("name").unwrap_or_default()))
+        .with(Node::leaf("type", "string"))
+        .with_some(call.text("moType").map(|kind| Node::leaf("managedObjectType", kind)))
+}
+
+fn graphics(call: &Call) -> Result<SentGraphics, VimFault> {
+    let config = call.get("config").ok_or_else(|| VimFault::argument("config"))?;
+    let text = |node: &Node, name: &str| node.text_of(name).unwrap_or_default().to_owned();
+    let devices = config.all("deviceType").map(|device| SentDevice {
+        device_id: text(device, "deviceId"),
+        graphics_type: text(device, "graphicsType"),
+        vgpu_mode: device.text_of("vgpuMode").map(str::to_owned),
+    });
+    Ok(SentGraphics {
+        default_type: text(config, "hostDefaultGraphicsType"),
+        policy: text(config, "sharedPassthruAssignmentPolicy"),
+        devices: devices.collect(),
+    })
+}
+
+fn passthru(config: &Node) -> SentPassthru {
+    let flag = |name: &str| config.text_of(name).and_then(boolean);
+    let functions = config.text_of("numVirtualFunction").and_then(|count| count.trim().parse().ok());
+    SentPassthru {
+        id: config.text_of("id").unwrap_or_default().to_owned(),
+        enabled: flag("passthruEnabled").unwrap_or(false),
+        apply_now: flag("applyNow"),
+        label: config.text_of("hardwareLabel").map(str::to_owned),
+        sriov: flag("sriovEnabled").map(|on| (on, functions.unwrap_or(0))),
+    }
+}

@@ -1,0 +1,309 @@
+//! A document becomes a state: ids in the order of the document, so that they are the same each time.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::build_host::{NewHost, make_host};
+use super::error::WorldError;
+use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, State, Vm};
+use crate::model::PciAddress;
+use crate::sim::behaviour::{Due, Transition};
+use crate::sim::document::{
+    Cluster as ClusterSpec, Datacenter as DatacenterSpec, HostGroup, Vm as VmSpec, VmDevice, WorldSpec,
+};
+
+/// The error for a place in the document.
+pub(super) fn impossible(at: &str, what: impl Into<String>) -> WorldError {
+    WorldError::Impossible { at: at.to_owned(), what: what.into() }
+}
+
+/// The root folder is 1, as on every vCenter (`group-d1`).
+pub(in crate::sim) const ROOT: u32 = 1;
+
+/// Makes the state that the document describes.
+pub(super) fn state(spec: &WorldSpec) -> Result<State, WorldError> {
+    let mut build = Build::new(spec);
+    for (index, datacenter) in spec.datacenters.iter().enumerate() {
+        build.datacenter(datacenter, &format!("datacenters[{index}]"))?;
+    }
+    build.actors()?;
+    Ok(build.state)
+}
+
+struct Build<'a> {
+    spec: &'a WorldSpec,
+    state: State,
+    next_id: u32,
+    /// Folders by the folder above and name.
+    folders: BTreeMap<(u32, String), u32>,
+}
+
+impl<'a> Build<'a> {
+    fn new(spec: &'a WorldSpec) -> Self {
+        let state = State {
+            time: spec.now,
+            next: 0,
+            folders: BTreeMap::from([(
+                ROOT,
+                Folder { name: "Datacenters".to_owned(), kind: FolderKind::Root, parent: Parent::None },
+            )]),
+            datacenters: BTreeMap::new(),
+            clusters: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            vms: BTreeMap::new(),
+            datastores: BTreeMap::new(),
+            fields: BTreeMap::new(),
+            options: spec.vcenter.options.clone(),
+            tasks: BTreeMap::new(),
+            events: Vec::new(),
+            queue: BTreeMap::new(),
+            log: Vec::new(),
+            struck: BTreeMap::new(),
+            calls: BTreeMap::new(),
+        };
+        Self { spec, state, next_id: ROOT, folders: BTreeMap::new() }
+    }
+
+    fn id(&mut self) -> u32 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// The folders of a path below a folder, made if need be; the last part is not a folder.
+    fn folders<'p>(
+        &mut self,
+        from: u32,
+        kind: FolderKind,
+        path: &'p str,
+        at: &str,
+    ) -> Result<(u32, &'p str), WorldError> {
+        let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(impossible(at, format!("`{path}` has an empty part")));
+        }
+        let Some(last) = parts.pop() else { return Err(impossible(at, "an empty path")) };
+        let mut folder = from;
+        for part in parts {
+            let key = (folder, part.to_owned());
+            folder = match self.folders.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let id = self.id();
+                    let new = Folder { name: unescape(part), kind, parent: Parent::Folder(folder) };
+                    self.state.folders.insert(id, new);
+                    self.folders.insert(key, id);
+                    id
+                }
+            };
+        }
+        Ok((folder, last))
+    }
+
+    fn own_folder(&mut self, datacenter: u32, name: &str, kind: FolderKind) -> u32 {
+        let id = self.id();
+        let folder = Folder { name: name.to_owned(), kind, parent: Parent::Datacenter(datacenter) };
+        self.state.folders.insert(id, folder);
+        id
+    }
+
+    fn datacenter(&mut self, spec: &DatacenterSpec, at: &str) -> Result<(), WorldError> {
+        let (parent, name) = self.folders(ROOT, FolderKind::Root, &spec.path, &format!("{at}.path"))?;
+        let name = unescape(name);
+        if self.state.datacenters.values().any(|known| known.parent == parent && known.name == name) {
+            return Err(impossible(at, format!("the datacenter `{}` is there twice", spec.path)));
+        }
+        let id = self.id();
+        let vm_folder = self.own_folder(id, "vm", FolderKind::Vm);
+        let host_folder = self.own_folder(id, "host", FolderKind::Host);
+        let datastore_folder = self.own_folder(id, "datastore", FolderKind::Datastore);
+        let network_folder = self.own_folder(id, "network", FolderKind::Network);
+        let datacenter = Datacenter { name, parent, host_folder, vm_folder, datastore_folder, network_folder };
+        self.state.datacenters.insert(id, datacenter);
+        for (index, cluster) in spec.clusters.iter().enumerate() {
+            self.cluster(id, cluster, &format!("{at}.clusters[{index}]"))?;
+        }
+        for (index, group) in spec.hosts.iter().enumerate() {
+            self.standalone(id, group, &format!("{at}.hosts[{index}]"))?;
+        }
+        Ok(())
+    }
+
+    fn host_folder(&self, datacenter: u32) -> u32 {
+        self.state.datacenters.get(&datacenter).map_or(ROOT, |known| known.host_folder)
+    }
+
+    fn cluster(&mut self, datacenter: u32, spec: &ClusterSpec, at: &str) -> Result<(), WorldError> {
+        let from = self.host_folder(datacenter);
+        let (parent, name) = self.folders(from, FolderKind::Host, &spec.name, &format!("{at}.name"))?;
+        let name = unescape(name);
+        if self.state.clusters.values().any(|known| known.parent == parent && known.name == name) {
+            return Err(impossible(at, format!("the cluster `{name}` is there twice")));
+        }
+        let id = self.id();
+        let cluster = Cluster { name: name.clone(), parent, datacenter, is_cluster: true, ha: spec.ha.enabled };
+        self.state.clusters.insert(id, cluster);
+        let most = spec.hosts.iter().map(|group| group.datastores).max().unwrap_or(0);
+        let datastores = self.datastores(datacenter, &name, most);
+        for (index, group) in spec.hosts.iter().enumerate() {
+            let at = format!("{at}.hosts[{index}]");
+            for name in expand(&group.names, &at)? {
+                self.host(id, &name, group, &datastores, &at)?;
+            }
+        }
+        for (index, vm) in spec.vms.iter().enumerate() {
+            self.vm(id, datacenter, vm, &format!("{at}.vms[{index}]"))?;
+        }
+        Ok(())
+    }
+
+    fn standalone(&mut self, datacenter: u32, group: &HostGroup, at: &str) -> Result<(), WorldError> {
+        let parent = self.host_folder(datacenter);
+        for name in expand(&group.names, at)? {
+            let id = self.id();
+            let compute = Cluster { name: name.clone(), parent, datacenter, is_cluster: false, ha: false };
+            self.state.clusters.insert(id, compute);
+            let datastores = self.datastores(datacenter, &name, group.datastores);
+            self.host(id, &name, group, &datastores, at)?;
+        }
+        Ok(())
+    }
+
+    fn datastores(&mut self, datacenter: u32, of: &str, count: u32) -> Vec<u32> {
+        let folder = self.state.datacenters.get(&datacenter).map_or(ROOT, |known| known.datastore_folder);
+        (1..=count)
+            .map(|number| {
+                let id = self.id();
+                self.state.datastores.insert(id, Datastore { name: format!("{of}-ds{number}"), datacenter, folder });
+                id
+            })
+            .collect()
+    }
+
+    fn host(
+        &mut self,
+        cluster: u32,
+        name: &str,
+        group: &HostGroup,
+        datastores: &[u32],
+        at: &str,
+    ) -> Result<(), WorldError> {
+        if self.state.hosts.values().any(|known| known.cluster == cluster && known.name == name) {
+            return Err(impossible(at, format!("the host `{name}` is there twice")));
+        }
+        let ha = self.state.clusters.get(&cluster).is_some_and(|cluster| cluster.ha);
+        let new = NewHost { name, cluster, group, ha, spec: self.spec, at };
+        let mut host = make_host(&new)?;
+        host.datastores = datastores.iter().take(group.datastores as usize).copied().collect();
+        for (field, value) in &group.fields {
+            let key = self.field(field);
+            let value = super::state::FieldValue { value: value.clone(), old: None, readable_at: self.spec.now };
+            host.values.insert(key, value);
+        }
+        let id = self.id();
+        self.state.hosts.insert(id, host);
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str) -> i32 {
+        let known = self.state.fields.iter().find(|(_, field)| field.name == name).map(|(key, _)| *key);
+        known.unwrap_or_else(|| {
+            let key = self.state.fields.keys().last().map_or(101, |last| last + 1);
+            let def = super::state::FieldDef { name: name.to_owned(), kind: Some("HostSystem".to_owned()) };
+            self.state.fields.insert(key, def);
+            key
+        })
+    }
+
+    fn vm(&mut self, cluster: u32, datacenter: u32, spec: &VmSpec, at: &str) -> Result<(), WorldError> {
+        let on_this = |host: &super::state::Host| host.cluster == cluster && host.name == spec.host;
+        let Some((host, _)) = self.state.hosts.iter().find(|(_, host)| on_this(host)) else {
+            return Err(impossible(&format!("{at}.host"), format!("the cluster has no host `{}`", spec.host)));
+        };
+        for device in &spec.devices {
+            if let VmDevice::DirectPath(address) = device {
+                address.parse::<PciAddress>().map_err(|error| impossible(at, error.to_string()))?;
+            }
+        }
+        let folder = self.state.datacenters.get(&datacenter).map_or(ROOT, |known| known.vm_folder);
+        let vm = Vm {
+            name: spec.name.clone(),
+            host: *host,
+            datacenter,
+            folder,
+            uuid: uuid(&format!("vm {} {}", spec.host, spec.name)),
+            power: spec.power,
+            template: spec.template,
+            vcls: spec.vcls,
+            devices: spec.devices.clone(),
+        };
+        let id = self.id();
+        self.state.vms.insert(id, vm);
+        Ok(())
+    }
+
+    /// Actors that wait for no call act after the start.
+    fn actors(&mut self) -> Result<(), WorldError> {
+        for (index, actor) in self.spec.actors.iter().enumerate() {
+            if !self.state.hosts.values().any(|host| host.name == actor.host) {
+                return Err(impossible(&format!("actors[{index}].host"), format!("there is no host `{}`", actor.host)));
+            }
+            if actor.once.is_none() {
+                let after = jiff::SignedDuration::try_from(actor.after.0).unwrap_or(jiff::SignedDuration::MAX);
+                let at = self.spec.now.checked_add(after).unwrap_or(jiff::Timestamp::MAX);
+                let number = self.state.number();
+                self.state.queue.insert(number, Due { at, what: Transition::Acts { actor: index } });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name of a path: `%2f` stands for the `/` that parts the path.
+fn unescape(part: &str) -> String {
+    part.replace("%2f", "/").replace("%2F", "/").replace("%25", "%")
+}
+
+/// A UUID made from a name, the same each time.
+pub(super) fn uuid(of: &str) -> String {
+    let hash = Sha256::digest(of.as_bytes());
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// `esx-[01-03]` is `esx-01`, `esx-02`, `esx-03`.
+fn expand(pattern: &str, at: &str) -> Result<Vec<String>, WorldError> {
+    let fail = || impossible(&format!("{at}.names"), format!("`{pattern}` is not a name nor a range as `esx-[01-03]`"));
+    let Some((before, rest)) = pattern.split_once('[') else {
+        return if pattern.is_empty() { Err(fail()) } else { Ok(vec![pattern.to_owned()]) };
+    };
+    let (range, after) = rest.split_once(']').ok_or_else(fail)?;
+    let (from, to) = range.split_once('-').ok_or_else(fail)?;
+    let width = from.len();
+    let (from, to): (u32, u32) = (from.parse().map_err(|_| fail())?, to.parse().map_err(|_| fail())?);
+    if from > to {
+        return Err(fail());
+    }
+    Ok((from..=to).map(|number| format!("{before}{number:0width$}{after}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_expand_with_their_zeros() {
+        assert_eq!(expand("esx-[08-10].lab", "x").unwrap(), ["esx-08.lab", "esx-09.lab", "esx-10.lab"]);
+        assert_eq!(expand("esx-07", "x").unwrap(), ["esx-07"]);
+        for wrong in ["", "esx-[1", "esx-[a-b]", "esx-[3-1]"] {
+            assert!(expand(wrong, "x").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn uuids_are_stable_and_differ() {
+        assert_eq!(uuid("a"), uuid("a"));
+        assert_ne!(uuid("a"), uuid("b"));
+        assert_eq!(uuid("a").len(), 36);
+    }
+}

@@ -1,0 +1,24 @@
+//! The world itself: its state, made from a document, behind one lock, with a clock.
+//!
+//! ```text
+//!   World document ──build──► State ──┐
+//!   FILE.state ──────store──► State ──┴► World (shared): clock, lock, change signal, log, snapshot
+//! ```
+//!
+//! Knows how the state is made, kept and compared; not how it behaves (`behaviour`) nor how anybody
+//! talks to it (`soap`).
+
+mod build;
+mod build_host;
+pub(in crate::sim) mod device;
+mod error;
+mod handle;
+mod snapshot;
+pub(in crate::sim) mod state;
+mod store;
+pub(in crate::sim) mod task;
+
+pub use error::WorldError;
+pub use handle::World;
+pub use snapshot::{HostTally, Tally};
+pub use state::Write;

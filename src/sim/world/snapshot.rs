@@ -1,0 +1,112 @@
+//! What a world comes to: for comparing final worlds, and what happened on the way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::device::Function;
+use super::state::{Host, State};
+use super::{World, Write};
+
+/// What happened to a world, as the world itself counts it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// By host name.
+    pub hosts: BTreeMap<String, HostTally>,
+}
+
+/// What happened to a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTally {
+    /// Boots since the world began.
+    pub boots: u32,
+    /// Whether it is in maintenance.
+    pub in_maintenance: bool,
+    /// Writes that took effect, by method.
+    pub writes: BTreeMap<String, u32>,
+}
+
+impl World {
+    /// The whole world as it is, without the past: no times, tasks, events, nor the log. Two runs that
+    /// come to the same end have equal snapshots, byte for byte.
+    pub fn snapshot(&self) -> Value {
+        self.look(|moment| snapshot(moment.state))
+    }
+
+    /// What happened so far.
+    pub fn tally(&self) -> Tally {
+        self.look(|moment| {
+            let State { hosts, log, .. } = &*moment.state;
+            let of = |host: &Host| HostTally {
+                boots: host.boots,
+                in_maintenance: host.maintenance,
+                writes: writes(log, &host.name),
+            };
+            Tally { hosts: hosts.values().map(|host| (host.name.clone(), of(host))).collect() }
+        })
+    }
+}
+
+fn writes(log: &[Write], host: &str) -> BTreeMap<String, u32> {
+    let mut writes = BTreeMap::new();
+    for write in log.iter().filter(|write| write.effect && write.object == host) {
+        *writes.entry(write.call.clone()).or_default() += 1;
+    }
+    writes
+}
+
+fn snapshot(state: &State) -> Value {
+    let hosts: Map<String, Value> = state
+        .hosts
+        .iter()
+        .map(|(number, host)| (format!("host-{number}"), host_snapshot(state, *number, host)))
+        .collect();
+    let vms: Map<String, Value> = state
+        .vms
+        .iter()
+        .map(|(number, vm)| {
+            let value = json!({ "name": vm.name, "host": format!("host-{}", vm.host), "power": vm.power, "devices": vm.devices });
+            (format!("vm-{number}"), value)
+        })
+        .collect();
+    let fields: Vec<&str> = state.fields.values().map(|field| field.name.as_str()).collect();
+    json!({ "hosts": hosts, "vms": vms, "fields": fields, "options": state.options })
+}
+
+fn host_snapshot(state: &State, number: u32, host: &Host) -> Value {
+    let values: BTreeMap<&str, &str> = host
+        .values
+        .iter()
+        .filter_map(|(key, value)| Some((state.fields.get(key)?.name.as_str(), value.value.as_str())))
+        .collect();
+    let open: Vec<&str> = state
+        .tasks
+        .values()
+        .filter(|task| task.host == number && task.state.is_open())
+        .map(|task| task.what.as_str())
+        .collect();
+    json!({
+        "name": host.name,
+        "version": host.version,
+        "connection": host.connection,
+        "maintenance": host.maintenance,
+        "openTasks": open,
+        "graphics": host.graphics,
+        "devices": host.functions.iter().map(device).collect::<Vec<_>>(),
+        "ha": host.ha_agent,
+        "storage": host.storage,
+        "alarms": host.alarms,
+        "fields": values,
+    })
+}
+
+fn device(function: &Function) -> Value {
+    json!({
+        "address": function.address,
+        "name": function.name,
+        "passthrough": { "enabled": function.enabled, "active": function.active, "label": function.label },
+        "virtualFunctions": function.virtual_functions,
+        "graphics": function.gpu.as_ref().map(|gpu| json!({ "type": gpu.graphics_type, "mode": gpu.vgpu_mode, "mig": gpu.mig })),
+    })
+}
