@@ -6,7 +6,7 @@ use crate::model::{Fact, VmGpuDevice, VmView};
 use crate::vim25::wire::names::path;
 use crate::vim25::wire::{DecodeError, Node, ObjectContent, decode};
 
-/// Extension key of the ESX Agent Manager, which owned vCLS agents until vSphere 8.0 U2.
+/// Extension key of the ESX Agent Manager, which owns vCLS agents (recorded from a vCenter 8.0.3).
 const EAM: &str = "com.vmware.vim.eam";
 
 /// Reads the properties of a VM.
@@ -30,7 +30,7 @@ fn managed_by(node: &Node) -> Result<(String, String), DecodeError> {
 }
 
 /// A vCLS agent, which every check ignores: what EAM calls an agent of the cluster, or a VM with
-/// the full name of an embedded one (8.0 U3; docs/assumptions.md). Either way it has no GPU; a VM
+/// the full name of one, as an embedded agent may have no owner (docs/assumptions.md). Either way it has no GPU; a VM
 /// that has one, or of which that can't be read, is an ordinary VM.
 fn is_vcls(name: &Fact<String>, managed: &Fact<(String, String)>, gpus: &Fact<Vec<VmGpuDevice>>) -> bool {
     let owned = managed.known().is_some_and(|(extension, kind)| extension == EAM && kind == "cluster-agent");

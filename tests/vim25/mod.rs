@@ -2,7 +2,7 @@
 
 mod golden;
 mod inventory;
-mod recordings;
+pub mod recordings;
 mod retries;
-mod script;
+pub mod script;
 mod session;

@@ -44,7 +44,7 @@ struct Status {
 }
 
 /// The answers of a recording: the property that was fetched, or else the method, and the answer.
-struct Recording(Vec<(String, Answer)>);
+pub struct Recording(Vec<(String, Answer)>);
 
 fn cassette(name: &str) -> Option<Cassette> {
     let text = std::fs::read_to_string(shared(&format!("recordings/vcenter-8.0.3-{name}.yaml"))?).unwrap();
@@ -56,7 +56,7 @@ fn cassette(name: &str) -> Option<Cassette> {
     Some(serde_saphyr::from_str_with_options(&text, options).unwrap())
 }
 
-fn recording(name: &str) -> Option<Recording> {
+pub fn recording(name: &str) -> Option<Recording> {
     let mut answers = Vec::new();
     for Interaction { request, response } in cassette(name)?.interactions {
         let Some(body) = request.body.filter(|body| !body.is_empty()) else {
@@ -75,13 +75,13 @@ fn recording(name: &str) -> Option<Recording> {
 
 impl Recording {
     /// The value that came for this property or method; none if it was absent.
-    fn value(&self, what: &str) -> Option<&Node> {
+    pub fn value(&self, what: &str) -> Option<&Node> {
         let (_, answer) = self.0.iter().find(|(name, _)| name == what).expect(what);
         let Answer::Result(response) = answer else { panic!("{what}: {answer:?}") };
         response.get("returnval")
     }
 
-    fn get(&self, what: &str) -> &Node {
+    pub fn get(&self, what: &str) -> &Node {
         self.value(what).expect(what)
     }
 }

@@ -285,7 +285,7 @@ pub fn service_content(api_type: &str) -> Reply {
     .header("set-cookie", "vmware_soap_session=\"before\"; Path=/; HttpOnly; Secure;")
 }
 
-struct Way(Arc<Server>);
+pub struct Way(pub Arc<Server>);
 
 impl Exchange for Way {
     fn exchange(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, NetError>> {
