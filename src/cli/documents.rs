@@ -122,7 +122,7 @@ impl Documents {
     /// These findings about the documents, with the source lines, as the end of a command.
     pub fn wrong(&self, findings: Vec<Finding>) -> CommandError {
         let with_line = |finding: Finding| {
-            let snippet = finding.place.as_ref().and_then(|place| self.loaded.snippet(place, 1));
+            let snippet = finding.place.as_ref().and_then(|place| self.loaded.snippet(place));
             (finding, snippet)
         };
         CommandError::documents(self.loaded.problems.clone(), findings.into_iter().map(with_line).collect())

@@ -130,7 +130,12 @@ impl<'n> De<'n> {
     fn plain(&self, what: &str) -> Result<&'n str, Fault> {
         match &self.node.value {
             Value::Scalar { text, plain: true } => Ok(text),
-            Value::Scalar { plain: false, .. } => Err(self.expected(what).hint("remove the quotes")),
+            // Quoted: most likely the quotes are the mistake, unless it is no number at all.
+            Value::Scalar { text, plain: false }
+                if text.parse::<f64>().is_ok() || text == "true" || text == "false" =>
+            {
+                Err(self.expected(what).hint("remove the quotes"))
+            }
             _ => Err(self.expected(what)),
         }
     }

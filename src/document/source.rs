@@ -91,6 +91,19 @@ impl Source {
         self.line(place.line).map(|text| Snippet::new(place.line, &mask(text), place.column, length))
     }
 
+    /// The source line of a place, with the word that starts there marked: up to the end of its
+    /// quotes, or to a blank, a comma or a closing bracket.
+    pub fn snippet_of_word(&self, place: &Place) -> Option<Snippet> {
+        let line = self.line(place.line)?;
+        let rest: Vec<char> = line.chars().skip((place.column as usize).saturating_sub(1)).collect();
+        let end = match rest.first() {
+            Some(quote @ ('"' | '\'')) => rest.iter().skip(1).position(|c| c == quote).map(|at| at + 2),
+            Some('{' | '[') => Some(1),
+            _ => rest.iter().position(|c| c.is_whitespace() || matches!(c, ',' | ']' | '}')),
+        };
+        self.snippet(place, number(end.unwrap_or(rest.len())))
+    }
+
     /// A place in this file.
     pub(super) fn place(&self, line: u32, column: u32) -> Place {
         Place { file: self.file.clone(), line, column }
@@ -215,6 +228,14 @@ mod tests {
         assert_eq!(shown("  password:"), "  password:");
         assert_eq!(shown("  address: https://a:hunter2@vc"), "  address: https://a:**********");
         assert_eq!(shown("  user: pw@vsphere.local"), "  user: pw@vsphere.local");
+    }
+
+    #[test]
+    fn the_word_at_a_place_is_marked() {
+        let source = Source::new("f", "a: [xyz, 'q r', {b: 1}]".as_bytes()).unwrap();
+        let width = |column| source.snippet_of_word(&source.place(1, column)).unwrap().width;
+        assert_eq!([width(5), width(10), width(17), width(21), width(22), width(90)], [3, 5, 1, 1, 1, 1]);
+        assert_eq!(source.snippet_of_word(&source.place(2, 1)), None);
     }
 
     #[test]

@@ -28,12 +28,10 @@ fn model_pace(pace: Pace) -> (u32, u32) {
 
 #[test]
 fn a_site_with_everything() {
-    let spec = format!(
-        "  vcenter:\n    address: https://vc.lab:8443/\n    instanceUuid: 6F0E1C52-9de0-40cb-9c47-61d494229f4f\n    \
-         trust: {{caFile: ca.pem}}\n    credentials: {{user: env:VC_USER, password: file:/run/vc}}\n  \
-         pace: {{hostStable: 2m, readBack: 5s}}\n"
-    );
-    let site = site(&spec).unwrap().spec;
+    let spec = "  vcenter:\n    address: https://vc.lab:8443/\n    instanceUuid: 6F0E1C52-9de0-40cb-9c47-61d494229f4f\n    \
+         trust: {caFile: ca.pem}\n    credentials: {user: env:VC_USER, password: file:/run/vc}\n  \
+         pace: {hostStable: 2m, readBack: 5s}\n";
+    let site = site(spec).unwrap().spec;
     assert_eq!(site.vcenter.address.authority(), "vc.lab:8443");
     assert_eq!(site.vcenter.instance_uuid.unwrap().as_str(), "6f0e1c52-9de0-40cb-9c47-61d494229f4f");
     assert!(matches!(site.vcenter.trust, Trust::CaFile(path) if path.value == "ca.pem"));

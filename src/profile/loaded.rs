@@ -23,9 +23,9 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The source line of a place in one of the files, for a finding; `length` characters are marked.
-    pub fn snippet(&self, place: &Place, length: u32) -> Option<Snippet> {
-        self.sources.iter().find(|source| *source.file() == place.file)?.snippet(place, length)
+    /// The source line of a place in one of the files, for a finding, with the word there marked.
+    pub fn snippet(&self, place: &Place) -> Option<Snippet> {
+        self.sources.iter().find(|source| *source.file() == place.file)?.snippet_of_word(place)
     }
 }
 

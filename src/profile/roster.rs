@@ -29,13 +29,13 @@ pub(super) fn unescape(name: &str) -> String {
 
 /// The cluster that a profile means: by its path if it starts with `/`, else by its name, which must
 /// be the only one (cases D02, D04).
-pub(super) fn cluster<'r>(wanted: &At<String>, roster: &'r Roster) -> Result<&'r ClusterRef, Finding> {
+pub(super) fn cluster<'r>(wanted: &At<String>, roster: &'r Roster) -> Result<&'r ClusterRef, Box<Finding>> {
     if wanted.starts_with('/') {
         let names = path_names(wanted);
         return roster.clusters.iter().find(|cluster| path_names(&cluster.path) == names).ok_or_else(|| {
             let finding = Finding::new(&Rule::DOC_CLUSTER, format!("no cluster has the path {}", shown(wanted)));
             let near = nearest(wanted, roster.clusters.iter().map(|cluster| cluster.path.as_str()));
-            or_all(finding.at(&wanted.place), near, roster)
+            Box::new(or_all(finding.at(&wanted.place), near, roster))
         });
     }
     let plain = unescape(wanted);
@@ -46,7 +46,7 @@ pub(super) fn cluster<'r>(wanted: &At<String>, roster: &'r Roster) -> Result<&'r
         [] => {
             let finding = Finding::new(&Rule::DOC_CLUSTER, format!("there is no cluster {}", shown(wanted)));
             let near = nearest(wanted, roster.clusters.iter().map(|cluster| cluster.name.as_str()));
-            Err(or_all(finding.at(&wanted.place), near, roster))
+            Err(Box::new(or_all(finding.at(&wanted.place), near, roster)))
         }
         several => {
             let message = format!("{} clusters have the name {}", several.len(), shown(wanted));
@@ -54,7 +54,7 @@ pub(super) fn cluster<'r>(wanted: &At<String>, roster: &'r Roster) -> Result<&'r
                 .at(&wanted.place)
                 .hint(format!("write the path: `cluster: {}`", several[0].path));
             finding.evidence.extend(several.iter().map(|cluster| cluster.path.clone()));
-            Err(finding)
+            Err(Box::new(finding))
         }
     }
 }

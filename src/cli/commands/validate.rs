@@ -45,7 +45,7 @@ pub fn run(args: &ValidateArgs, ui: &Ui) -> Result<Exit, CommandError> {
         return Err(documents.mistakes());
     }
     for finding in &documents.findings {
-        let snippet = finding.place.as_ref().and_then(|place| documents.loaded.snippet(place, 1));
+        let snippet = finding.place.as_ref().and_then(|place| documents.loaded.snippet(place));
         error::print_finding(ui, finding, snippet.as_ref());
     }
     let [pools, sites, worlds] = documents.counts();

@@ -1,0 +1,71 @@
+//! The shipped examples are right, and say what their comments say.
+
+use std::path::Path;
+
+use poolwright::document::Kind;
+use poolwright::model::Severity;
+use poolwright::profile;
+
+use super::{TODAY, problems, shown};
+
+fn shipped() -> Vec<(String, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in ["profiles", "inventories"] {
+        let mut paths: Vec<_> =
+            std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            assert!(name.ends_with(".yaml"), "{name}");
+            files.push((name, std::fs::read(&path).unwrap()));
+        }
+    }
+    files
+}
+
+#[test]
+fn every_example_is_valid() {
+    let loaded = profile::load(&shipped());
+    assert!(loaded.problems.is_empty(), "{}", problems(&loaded.problems));
+    assert!(loaded.pools.len() >= 3 && !loaded.sites.is_empty());
+    assert!(loaded.worlds.iter().all(|world| world.kind.value == Kind::World));
+    let findings = profile::check(&loaded, Some(TODAY));
+    let bad: Vec<String> =
+        findings.iter().filter(|f| f.severity > Severity::Info).map(|finding| shown(&loaded, finding)).collect();
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn what_the_comments_offer_is_valid_too() {
+    for (path, bytes) in shipped().into_iter().filter(|(path, _)| path.starts_with("profiles")) {
+        let text = String::from_utf8(bytes).unwrap();
+        // Commented-out YAML: deeper than prose, behind a line `#` alone.
+        let mut out = Vec::new();
+        let mut in_block = false;
+        for line in text.lines() {
+            let bare = line.trim_start();
+            let indent = &line[..line.len() - bare.len()];
+            match bare.strip_prefix('#') {
+                Some("") => in_block = true,
+                Some(rest) if in_block => out.push(format!("{indent}{}", rest.strip_prefix(' ').unwrap_or(rest))),
+                Some(_) => {}
+                None => {
+                    in_block = false;
+                    // The first group of a100-pcie.yaml is what the block replaces.
+                    out.push(line.to_owned());
+                }
+            }
+        }
+        let text =
+            out.join("\n").replacen("    - mode: {passthrough: {label: a100-train}}\n    - select", "    - select", 1);
+        let mut files: Vec<(String, Vec<u8>)> = vec![(path.clone(), text.clone().into_bytes())];
+        files.extend(shipped().into_iter().filter(|(path, _)| path == "inventories/lab.yaml"));
+        let loaded = profile::load(&files);
+        assert!(loaded.problems.is_empty(), "{}\n{text}", problems(&loaded.problems));
+        let findings = profile::check(&loaded, Some(TODAY));
+        let bad: Vec<String> =
+            findings.iter().filter(|f| f.severity > Severity::Info).map(|finding| shown(&loaded, finding)).collect();
+        assert!(bad.is_empty(), "{}\n{text}", bad.join("\n"));
+    }
+}
