@@ -253,6 +253,17 @@ impl Client {
         (epoch, sent.map(|(node, _)| node))
     }
 
+    /// Of an operation of several calls, whose session was renewed: once is what it may start anew
+    /// for, then it is a clear stop.
+    pub(super) fn only_one_renewal(error: Error, renewed: &AtomicBool) -> Error {
+        match error {
+            Error::SessionRenewed { call, authority } if renewed.swap(true, Ordering::Relaxed) => {
+                Error::SessionRefused { call, authority }
+            }
+            other => other,
+        }
+    }
+
     /// The server refuses a session that was just opened.
     pub(super) fn refused_session(&self, call: &Call) -> Error {
         Error::SessionRefused { call: call.method, authority: self.transport.authority.clone() }

@@ -1,5 +1,6 @@
 //! Tasks: waiting for one to end, whatever happens on the way; cancelling; finding past ones.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -145,18 +146,11 @@ impl Client {
             longest: Duration::from_secs(30),
             total: until.saturating_duration_since(Instant::now()),
         };
-        let watch = Mutex::new(Watch { last: None, done, renewed: false });
+        let watch = Mutex::new(Watch { last: None, done });
+        let renewed = AtomicBool::new(false);
         let attach = || async {
-            match self.watch(object, &set, until, &watch).await {
-                Err(Error::SessionRenewed { call, authority }) if held(&watch).renewed => {
-                    Err(Error::SessionRefused { call, authority })
-                }
-                Err(error @ Error::SessionRenewed { .. }) => {
-                    held(&watch).renewed = true;
-                    Err(error)
-                }
-                other => other,
-            }
+            let watched = self.watch(object, &set, until, &watch, &renewed).await;
+            watched.map_err(|error| Self::only_one_renewal(error, &renewed))
         };
         let passes = |error: &Error| error.is_retriable() || error.is_fault(fault::INVALID_COLLECTOR_VERSION);
         let result = retry(policy, passes, attach).await;
@@ -177,6 +171,7 @@ impl Client {
         set: &PropertySet,
         until: Instant,
         watch: &Mutex<Watch<D>>,
+        renewed: &AtomicBool,
     ) -> Result<Option<Waited>, Error> {
         let create = calls::create_filter(&self.service.property_collector, set, object);
         let made = match self.attempt(&create, DEADLINE).await {
@@ -184,7 +179,7 @@ impl Client {
             other => other?,
         };
         let filter = required(&made, "returnval").and_then(reference).map_err(|source| decode(&create, source))?;
-        let result = self.follow(object, until, watch).await;
+        let result = self.follow(object, until, watch, renewed).await;
         self.dispose(&calls::destroy_filter(&filter)).await;
         result
     }
@@ -194,6 +189,7 @@ impl Client {
         object: &MoRef,
         until: Instant,
         watch: &Mutex<Watch<D>>,
+        renewed: &AtomicBool,
     ) -> Result<Option<Waited>, Error> {
         let mut content = ObjectContent::empty(object.clone());
         let mut version = String::new();
@@ -224,7 +220,8 @@ impl Client {
                 return Ok(Some(Waited::Gone));
             }
             let mut watch = held(watch);
-            watch.renewed = false;
+            // News came: the session is accepted, and may end again another day.
+            renewed.store(false, Ordering::Relaxed);
             watch.last = Some(content.clone());
             // A truncated set is only a part of the state: the rest comes at once.
             if !updates.truncated && (watch.done)(&content) {
@@ -261,7 +258,12 @@ impl Client {
     ) -> Result<Vec<TaskInfo>, Error> {
         let policy =
             Policy { first: Duration::from_secs(1), longest: Duration::from_secs(30), total: Duration::from_secs(120) };
-        retry(policy, Error::is_retriable, || self.read_history(entity, since, user)).await
+        let renewed = AtomicBool::new(false);
+        let attempt = || async {
+            let read = self.read_history(entity, since, user).await;
+            read.map_err(|error| Self::only_one_renewal(error, &renewed))
+        };
+        retry(policy, Error::is_retriable, attempt).await
     }
 
     async fn read_history(&self, entity: &MoRef, since: Timestamp, user: Option<&str>) -> Result<Vec<TaskInfo>, Error> {
@@ -293,8 +295,6 @@ impl Client {
 struct Watch<D> {
     last: Option<ObjectContent>,
     done: D,
-    /// The session was renewed since the last news: if that brings none it is no use to do it again.
-    renewed: bool,
 }
 
 fn held<D>(watch: &Mutex<Watch<D>>) -> MutexGuard<'_, Watch<D>> {

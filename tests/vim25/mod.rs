@@ -6,3 +6,4 @@ pub mod recordings;
 mod retries;
 pub mod script;
 mod session;
+mod tasks;
