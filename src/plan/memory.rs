@@ -22,6 +22,9 @@ pub struct Memory {
     /// A graphics write was sent while its GPUs were still passed through; it is not sent again
     /// before they are not.
     pub early_graphics_sent: bool,
+    /// Something was written since the last reboot: what is pending now may be that, and says nothing
+    /// of the reboot.
+    pub written_since_reboot: bool,
     /// State before the visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -64,14 +67,18 @@ impl Memory {
         match step {
             Step::EnterMaintenance => self.maintenance = OurMaintenance::Asked,
             Step::ExitMaintenance => self.maintenance = OurMaintenance::Leaving,
-            Step::SetGraphics { early: true, .. } => self.early_graphics_sent = true,
+            Step::SetPassthrough { .. } => self.written_since_reboot = true,
+            Step::SetGraphics { early, .. } => {
+                self.written_since_reboot = true;
+                self.early_graphics_sent |= early;
+            }
             Step::Reboot { pending, boot_before } => {
                 // The boot time of now proves or denies the reboot before.
                 self.reboots = self.reboots_by(&Fact::Known(*boot_before));
+                self.written_since_reboot = false;
                 self.last_reboot =
                     Some(RebootAsked { boot_before: *boot_before, pending: pending.clone(), proven: false });
             }
-            Step::SetPassthrough { .. } | Step::SetGraphics { .. } => {}
             // Reads only.
             Step::VerifyHost => return,
         }

@@ -92,7 +92,7 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Vi
     let work = Work::of(&host.target, view, &devices, memory)?;
     let done = memory.reboots_by(&view.boot_time);
     let (closed, ours) = maintenance(host, view, memory, &work)?;
-    if let Some(asked) = &memory.last_reboot {
+    if let Some(asked) = memory.last_reboot.as_ref().filter(|_| !memory.written_since_reboot) {
         let pending: Vec<String> = work.stuck.iter().filter(|line| asked.pending.contains(line)).cloned().collect();
         if !pending.is_empty() && (asked.proven || asked.happened(&view.boot_time)) {
             return Err(Refusal::RebootWithoutEffect { pending });

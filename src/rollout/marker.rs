@@ -78,6 +78,7 @@ pub(super) fn memory(marker: &Marker) -> Memory {
             proven: false,
         }),
         early_graphics_sent: false,
+        written_since_reboot: marker.phase == MarkerPhase::Changing,
         baseline: Some(marker.base.clone()),
     }
 }

@@ -1,1 +1,4 @@
-//! planner
+//! The planner, and the visits that it makes.
+
+mod transitions;
+mod twin;

@@ -3,6 +3,7 @@
 
 pub mod pairwise;
 mod peer;
+pub mod seen;
 mod shared;
 
 pub use peer::peer;

@@ -1,0 +1,217 @@
+//! A pure twin of one host, and of the engine that visits it. It knows the readings that nobody could
+//! verify (vsphere-gpu §6, open questions) and nothing of what the planner wants.
+
+use jiff::SignedDuration;
+use poolwright::model::{Fact, GraphicsConfig, GraphicsType, HostView, PciAddress, VgpuMode};
+use poolwright::plan::{Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
+
+use crate::support::seen::{known, record};
+
+/// What the server does with graphics entries of GPUs that are passed through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhilePassthrough {
+    Ignored,
+    Stored,
+    Refused,
+}
+
+/// The readings.
+#[derive(Debug, Clone, Copy)]
+pub struct Readings {
+    /// `deviceType` is replaced, not merged.
+    pub replace: bool,
+    pub while_passthrough: WhilePassthrough,
+    /// Idle devices are rebound without a reboot.
+    pub rebind: bool,
+    /// A device entry needs the host default to be sharedDirect, too.
+    pub default_needed: bool,
+}
+
+pub const PLAIN: Readings =
+    Readings { replace: false, while_passthrough: WhilePassthrough::Stored, rebind: false, default_needed: false };
+
+/// All settings.
+pub fn readings() -> Vec<Readings> {
+    let mut all = Vec::new();
+    for while_passthrough in [WhilePassthrough::Ignored, WhilePassthrough::Stored, WhilePassthrough::Refused] {
+        for bits in 0..8 {
+            let [replace, rebind, default_needed] = [1, 2, 4].map(|bit| bits & bit != 0);
+            all.push(Readings { replace, while_passthrough, rebind, default_needed });
+        }
+    }
+    all
+}
+
+/// One host, and what was done to it.
+#[derive(Debug, Clone)]
+pub struct Twin {
+    pub view: HostView,
+    pub readings: Readings,
+    pub reboots: u32,
+    /// Calls that wrote, in order.
+    pub log: Vec<String>,
+}
+
+impl Twin {
+    pub fn new(mut view: HostView, readings: Readings) -> Self {
+        view.capabilities.rebind_without_reboot = Fact::Known(readings.rebind);
+        Self { view, readings, reboots: 0, log: Vec::new() }
+    }
+
+    fn passed(&self, address: PciAddress) -> bool {
+        let states = self.view.passthru.known().unwrap();
+        states.iter().any(|state| state.address == address && state.active)
+    }
+
+    /// The step's effect; Err: the server refuses the call.
+    pub fn effect(&mut self, step: &Step) -> Result<(), ()> {
+        self.log.push(step.to_string());
+        match step {
+            Step::EnterMaintenance => {
+                self.view.in_maintenance = Fact::Known(true);
+                self.view.parity.ha = Fact::Absent;
+            }
+            Step::ExitMaintenance => {
+                self.view.in_maintenance = Fact::Known(false);
+                self.view.parity.ha = Fact::Known("connectedToMaster".into());
+            }
+            Step::SetPassthrough { changes } => {
+                for change in changes {
+                    let states = known(&mut self.view.passthru);
+                    let state = states.iter_mut().find(|state| state.address == change.address).unwrap();
+                    state.enabled = change.enabled;
+                    if let Some(label) = &change.label {
+                        state.label = if label.is_empty() { Fact::Absent } else { Fact::Known(label.clone()) };
+                    }
+                    if self.readings.rebind && state.active != state.enabled {
+                        state.active = state.enabled;
+                        self.claim(change.address);
+                    }
+                }
+            }
+            Step::SetGraphics { devices, .. } => {
+                let refused = self.readings.while_passthrough == WhilePassthrough::Refused;
+                if refused && devices.iter().any(|change| self.passed(change.address)) {
+                    return Err(());
+                }
+                let sent = step.merged(self.view.graphics_config.known().unwrap()).unwrap();
+                self.store(sent);
+            }
+            Step::Reboot { .. } => self.reboot(),
+            Step::VerifyHost => {}
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, sent: GraphicsConfig) {
+        let before = self.view.graphics_config.known().unwrap().clone();
+        let ignored = |address| self.readings.while_passthrough == WhilePassthrough::Ignored && self.passed(address);
+        let mut devices = before.devices.clone();
+        if self.readings.replace {
+            devices.retain(|entry| sent.devices.iter().any(|other| other.address == entry.address));
+        }
+        for entry in sent.devices.iter().filter(|entry| !ignored(entry.address)) {
+            match devices.iter_mut().find(|other| other.address == entry.address) {
+                Some(other) => *other = entry.clone(),
+                None => devices.push(entry.clone()),
+            }
+        }
+        let stored = GraphicsConfig { devices, ..sent };
+        self.view.graphics_config = Fact::Known(stored.clone());
+        // A size mode takes effect at once where the driver owns the GPU as a vGPU GPU.
+        for state in known(&mut self.view.graphics_active) {
+            if state.graphics_type == GraphicsType::SharedDirect {
+                let own = stored.devices.iter().find(|entry| entry.address == state.address);
+                if let Some(mode) = own.and_then(|entry| entry.vgpu_mode.known()) {
+                    state.vgpu_mode = Fact::Known(mode.clone());
+                }
+            }
+        }
+    }
+
+    pub fn reboot(&mut self) {
+        self.reboots += 1;
+        let boot = known(&mut self.view.boot_time);
+        *boot += SignedDuration::from_mins(20);
+        let states = known(&mut self.view.passthru);
+        states.iter_mut().for_each(|state| state.active = state.enabled);
+        let all: Vec<PciAddress> = states.iter().map(|state| state.address).collect();
+        all.into_iter().for_each(|address| self.claim(address));
+    }
+
+    /// What becomes of a GPU when its owner changes.
+    fn claim(&mut self, address: PciAddress) {
+        let passed = self.passed(address);
+        let config = self.view.graphics_config.known().unwrap().clone();
+        let own = config.devices.iter().find(|entry| entry.address == address);
+        let mut kind = own.map_or(&config.default_type, |entry| &entry.graphics_type).clone();
+        if self.readings.default_needed && config.default_type != GraphicsType::SharedDirect {
+            kind = config.default_type.clone();
+        }
+        let Some(state) = known(&mut self.view.graphics_active).iter_mut().find(|state| state.address == address)
+        else {
+            return;
+        };
+        let mode = own.and_then(|entry| entry.vgpu_mode.known()).cloned();
+        (state.graphics_type, state.vgpu_mode) = match passed {
+            true => (GraphicsType::Direct, Fact::Known(VgpuMode::None)),
+            false if kind == GraphicsType::SharedDirect => (kind, Fact::Known(mode.unwrap_or(VgpuMode::SameSize))),
+            false => (kind, Fact::Known(VgpuMode::None)),
+        };
+    }
+}
+
+/// Where the process dies: after so many effects.
+#[derive(Debug, Clone, Copy)]
+pub enum Death {
+    Never,
+    /// The effect was sent, and nobody lived to see its answer.
+    After(usize),
+}
+
+/// Runs the visit of one host to its end, as the engine does. `memory` survives deaths.
+pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) -> Result<Vec<Visit>, Refusal> {
+    let mut visits = Vec::new();
+    let mut effects = 0;
+    memory.baseline.get_or_insert_with(|| baseline(host, &twin.view));
+    'visits: for _ in 0..20 {
+        let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory)?;
+        visits.push(planned.clone());
+        for step in &planned.steps {
+            match step.check(host, &twin.view, memory) {
+                Check::AlreadyDone { .. } => {
+                    memory.done(step);
+                    if matches!(step, Step::Reboot { .. }) {
+                        continue 'visits;
+                    }
+                    continue;
+                }
+                Check::InFlight { .. } => panic!("nothing runs on by itself here: {step}"),
+                Check::Refused { expected, found } => panic!("{step}: expected {expected}, found {found}"),
+                Check::Ready => {}
+            }
+            memory.started(step);
+            let sent = twin.effect(step);
+            assert!(sent.is_ok() || matches!(step, Step::SetGraphics { early: true, .. }), "refused: {step}");
+            if !matches!(step, Step::VerifyHost) {
+                effects += 1;
+                if matches!(death, Death::After(last) if last == effects) {
+                    return Ok(visits);
+                }
+            }
+            match step.verify(host, &twin.view, memory) {
+                Verify::Reached { .. } => {}
+                Verify::Settling { waiting_for } if matches!(step, Step::Reboot { .. }) => {
+                    assert!(!waiting_for.is_empty());
+                }
+                other => panic!("{step} is not verified: {other:?}"),
+            }
+            memory.done(step);
+            if matches!(step, Step::Reboot { .. }) {
+                continue 'visits;
+            }
+        }
+        return Ok(visits);
+    }
+    panic!("the visit does not end");
+}
