@@ -52,7 +52,7 @@ fn where_a_running_instance_sits_decides() {
     assert_eq!(fits("h100-nvl-94", MigVgpu, want, "3g.47gb@0"), Some(false));
     let unknown = fit("h100-nvl-94", MigVgpu, want, "nvidia_h100l-3-47c=1");
     assert_eq!(unknown.fits, None);
-    assert!(unknown.why.contains("1 of 2 ways"), "{}", unknown.why);
+    assert!(unknown.why.contains("where the running ones sit"), "{}", unknown.why);
     // What fits beside every place of it.
     assert_eq!(fits("h100-nvl-94", MigVgpu, "nvidia_h100l-3-47c=1", "nvidia_h100l-3-47c=1"), Some(true));
     assert_eq!(fits("h100-nvl-94", MigVgpu, "nvidia_h100l-7-94c=1", "nvidia_h100l-1-12c=1"), Some(false));
@@ -237,4 +237,39 @@ fn a19_gates_name_the_version() {
     assert_eq!(p06.met(esxi("8.0.3"), None), None, "a version does not show the patch level");
     assert_eq!(p06.met(esxi("9.0.0"), None), Some(true));
     assert_eq!(p06.met(esxi("8.0.2"), None), Some(false));
+}
+
+/// Many types, many of each, some of them running: the answer comes, and what it offers instead fits.
+#[test]
+fn hard_questions_are_answered() {
+    use poolwright::catalog::Series;
+    for (model, mode, series, small) in [
+        ("l40s", Mixed, Series::Q, "nvidia_l40s-1q"),
+        ("a40", Mixed, Series::Q, "nvidia_a40-1q"),
+        ("h200-nvl-141", Mixed, Series::C, "nvidia_h200-14c"),
+        ("rtxpro6000-bse", MigVgpu, Series::Q, "nvidia_rtx_pro_6000_blackwell_dc-1-2q"),
+        ("h100-nvl-94", MigVgpu, Series::C, "nvidia_h100l-1-12c"),
+    ] {
+        let known = catalog().model(model).unwrap();
+        let types = known.types.iter().filter(|vgpu| mode.takes(vgpu) && vgpu.series == series);
+        let want: Combination = types.map(|vgpu| (vgpu.name.clone(), 7)).collect();
+        let running = Beside::Running { vgpu: small.to_owned(), count: 2 };
+        for beside in [vec![], vec![running]] {
+            let fit = catalog().fit(known, mode, &want, &beside);
+            assert_eq!(fit.fits, Some(false), "{model}: {}", fit.why);
+            assert!(!fit.nearest.is_empty(), "{model} beside {beside:?}");
+            for nearest in &fit.nearest {
+                let again = catalog().fit(known, mode, nearest, &beside);
+                assert_eq!(again.fits, Some(true), "{model}: {nearest:?}: {}", again.why);
+            }
+        }
+    }
+}
+
+/// A layout of what runs that nobody can look through is no proof.
+#[test]
+fn too_many_ways_to_run_are_unknown() {
+    let fit = fit("l40s", Mixed, "nvidia_l40s-12q=1", "nvidia_l40s-1q=8");
+    assert_eq!(fit.fits, None, "{}", fit.why);
+    assert!(fit.why.contains("more than 4000 ways"), "{}", fit.why);
 }

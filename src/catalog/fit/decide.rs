@@ -5,10 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::mig::Mig;
 use super::mixed::Mixed;
 use super::nearest::nearest;
-use super::pack::Cells;
+use super::pack::{Cells, Work};
 use super::query::{Beside, Combination, Fit, FitMode, Verdict};
 use super::same;
 use crate::catalog::{Catalog, Model, TypeKind, VgpuType, nearest_types};
+
+/// States searched for one answer: about a second of search in a release build.
+const WORK: u64 = 1_000_000;
+
+/// States searched for the combinations that fit instead: they are a help, so the answer should not
+/// wait for them.
+const WORK_NEAREST: u64 = 50_000;
 
 /// Ways in which running vGPUs may sit that are looked at. Beyond it the answer is *unknown*; the
 /// figure keeps an answer under a second.
@@ -44,11 +51,11 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn decide(&self, counts: &[u32]) -> Verdict {
+    fn decide(&self, counts: &[u32], work: &Work) -> Verdict {
         match self {
             Self::Same(case) => same::decide(case, counts),
-            Self::Mixed(mixed) => mixed.decide(counts),
-            Self::Mig(mig) => mig.decide(counts),
+            Self::Mixed(mixed) => mixed.decide(counts, work),
+            Self::Mig(mig) => mig.decide(counts, work),
         }
     }
 }
@@ -110,18 +117,23 @@ impl Catalog {
             Ok(solver) => solver,
             Err(verdict) => return answer(verdict),
         };
-        let verdict = solver.decide(&counts);
+        let verdict = solver.decide(&counts, &Work::of(WORK));
         let mut fit = answer(verdict);
         fit.unverified = unverified(&case);
         if fit.fits != Some(true) {
-            let fits = |counts: &[u32]| solver.decide(counts).fits == Some(true);
+            let work = [Work::of(WORK_NEAREST), Work::of(WORK_NEAREST)];
+            let fits_by = |work: &Work, counts: &[u32]| solver.decide(counts, work).fits == Some(true);
+            let fits = |counts: &[u32]| fits_by(&Work::of(WORK), counts);
             let prefix = |n: usize| -> Vec<u32> {
                 counts.iter().enumerate().map(|(at, c)| if at < n { *c } else { 0 }).collect()
             };
             let first = (1..=counts.len()).find(|n| !fits(&prefix(*n)));
             fit.first_misfit = first.map(|n| case.types[n - 1].name.clone());
             let most: Vec<u32> = case.types.iter().map(|vgpu| most(vgpu, mode)).collect();
-            fit.nearest = nearest(&counts, &most, fits).into_iter().map(|counts| combination(&case, &counts)).collect();
+            fit.nearest = nearest(&counts, &most, |n| fits_by(&work[0], n), |n| fits_by(&work[1], n))
+                .into_iter()
+                .map(|counts| combination(&case, &counts))
+                .collect();
         }
         fit
     }
@@ -240,7 +252,7 @@ fn combination(case: &Case, counts: &[u32]) -> Combination {
 /// `place` over all ways in which what runs may sit: yes if it holds for all, no if for none.
 pub(super) fn beside_layouts(
     layouts: Option<&BTreeSet<Cells>>,
-    place: impl Fn(&Cells) -> bool,
+    place: impl Fn(&Cells) -> Option<bool>,
     rule: &'static str,
     no: impl Fn() -> String,
 ) -> Verdict {
@@ -248,17 +260,19 @@ pub(super) fn beside_layouts(
         let why = format!("what runs may sit in more than {MAX_LAYOUTS} ways, and not all were looked at");
         return Verdict::unknown(rule, why);
     };
-    let good = layouts.iter().filter(|cells| place(cells)).count();
-    if good == layouts.len() {
-        Verdict::yes(String::new())
-    } else if good == 0 {
-        Verdict::no(rule, no())
-    } else {
-        Verdict::unknown(
-            rule,
-            format!("it depends on where the running ones sit: it fits in {good} of {} ways", layouts.len()),
-        )
+    let (mut good, mut bad) = (0, 0);
+    for cells in layouts {
+        match place(cells) {
+            None => return Verdict::unknown(rule, "too many ways to place it, and not all were tried".to_owned()),
+            Some(true) => good += 1,
+            Some(false) => bad += 1,
+        }
+        if good > 0 && bad > 0 {
+            let why = "it depends on where the running ones sit: it fits beside some of their places, not all";
+            return Verdict::unknown(rule, why.to_owned());
+        }
     }
+    if bad == 0 { Verdict::yes(String::new()) } else { Verdict::no(rule, no()) }
 }
 
 /// `1 vGPU`, `2 vGPUs`.

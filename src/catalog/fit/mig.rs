@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::decide::{Case, MAX_LAYOUTS, beside_layouts, count};
 use super::instances::{exceeds, list, pieces};
-use super::pack::{Cells, layouts, packs};
+use super::pack::{Cells, Work, layouts, packs};
 use super::query::Verdict;
 use crate::catalog::{MigGeometry, TypeKind, VgpuType};
 
@@ -105,8 +105,8 @@ impl<'a> Mig<'a> {
     }
 
     /// Decides for `counts` of the types of the case.
-    pub fn decide(&self, counts: &[u32]) -> Verdict {
-        let mut answers = self.states.iter().map(|state| self.beside(state, counts));
+    pub fn decide(&self, counts: &[u32], work: &Work) -> Verdict {
+        let mut answers = self.states.iter().map(|state| self.beside(state, counts, work));
         let Some(mut answer) = answers.next() else {
             unreachable!("a case without any state of what runs is refused in `new`");
         };
@@ -123,7 +123,7 @@ impl<'a> Mig<'a> {
         if answer.fits == Some(false) && self.placed.iter().any(|n| *n > 0) {
             let seats = self.types.iter().map(|(profile, per)| self.placed[*profile] * (per - 1));
             let fewer: Vec<u32> = counts.iter().zip(seats).map(|(n, seats)| n.saturating_sub(seats)).collect();
-            if fewer != counts && self.states.iter().any(|state| self.beside(state, &fewer).fits != Some(false)) {
+            if fewer != counts && self.states.iter().any(|state| self.beside(state, &fewer, work).fits != Some(false)) {
                 let why = "it depends on how full the running GPU instances are, which is not known";
                 return Verdict::unknown("MIG-3", why.to_owned());
             }
@@ -131,7 +131,7 @@ impl<'a> Mig<'a> {
         answer
     }
 
-    fn beside(&self, state: &State, counts: &[u32]) -> Verdict {
+    fn beside(&self, state: &State, counts: &[u32], work: &Work) -> Verdict {
         let mut want = vec![0u32; self.geometry.profiles.len()];
         for (((profile, per), n), seats) in self.types.iter().zip(counts).zip(&state.seats) {
             let instances = n.saturating_sub(*seats).div_ceil(*per);
@@ -142,7 +142,7 @@ impl<'a> Mig<'a> {
             return verdict;
         }
         let pieces = pieces(self.geometry);
-        let place = |cells: &Cells| packs(&pieces, &want, *cells);
+        let place = |cells: &Cells| packs(&pieces, &want, *cells, work);
         let placed = beside_layouts(Some(&state.layouts), place, "MIG-1", || {
             let list = list(self.geometry, &want);
             format!("no free memory slices at which {list} may start")

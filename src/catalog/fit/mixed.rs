@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::decide::{Case, MAX_LAYOUTS, beside_layouts, count};
-use super::pack::{Cells, Piece, layouts, packs};
+use super::pack::{Cells, Piece, Work, layouts, packs};
 use super::query::Verdict;
 use crate::catalog::{Region, RegionSize, TypeKind, VgpuType};
 
@@ -125,7 +125,7 @@ impl<'a> Mixed<'a> {
     }
 
     /// Decides for `counts` of the types of the case.
-    pub fn decide(&self, counts: &[u32]) -> Verdict {
+    pub fn decide(&self, counts: &[u32], work: &Work) -> Verdict {
         let mut want = vec![0u32; self.sizes.len()];
         for (size, n) in self.size_of.iter().zip(counts) {
             want[*size] = want[*size].saturating_add(*n);
@@ -146,9 +146,12 @@ impl<'a> Mixed<'a> {
         }
         let total: u64 = self.sizes.iter().zip(&want).map(|((size, _), n)| u64::from(size.gb) * u64::from(*n)).sum();
         let pieces = self.pieces();
-        let place = |cells: &Cells| packs(&pieces, &want, *cells);
+        let place = |cells: &Cells| packs(&pieces, &want, *cells, work);
         let placed = beside_layouts(self.layouts.as_ref(), place, "TS-2", || {
-            format!("{total} GB have no placement ids left that do not overlap in the {} GB region", self.region.name)
+            format!(
+                "{total} GB asked for, and placement ids that do not overlap run out in the {} GB region",
+                self.region.name
+            )
         });
         if placed.fits != Some(true) {
             return placed;

@@ -1,5 +1,6 @@
 //! An exact search: can these pieces be laid on the axis without overlap?
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 
 /// Cells of the axis that are taken, as bits. Four words are enough for the longest axis (141 GB of
@@ -33,17 +34,50 @@ pub(super) struct Piece<'a> {
     pub starts: &'a [u32],
 }
 
-/// Whether `counts` of the pieces can be laid beside what is taken.
-pub(super) fn packs(pieces: &[Piece], counts: &[u32], taken: Cells) -> bool {
-    let mut search = Search { pieces, taken, dead: HashSet::new() };
-    search.from(0, &mut counts.to_vec())
+/// How much searching is done before the answer is *unknown*. One unit is one state of the search.
+#[derive(Debug)]
+pub(super) struct Work(Cell<u64>);
+
+impl Work {
+    /// This many states.
+    pub fn of(states: u64) -> Self {
+        Self(Cell::new(states))
+    }
+
+    /// Takes one unit; false if none is left.
+    fn spend(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    /// Whether nothing is left.
+    pub fn spent(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
+/// Whether `counts` of the pieces can be laid beside what is taken. `None`: the work was not enough
+/// to tell.
+pub(super) fn packs(pieces: &[Piece], counts: &[u32], taken: Cells, work: &Work) -> Option<bool> {
+    let end = pieces.iter().filter_map(|piece| Some(piece.starts.last()? + piece.size)).max().unwrap_or(0);
+    // Free cells from each cell on: what is left to lay must not be more.
+    let mut room = vec![0; end as usize + 1];
+    for cell in (0..end).rev() {
+        room[cell as usize] = room[cell as usize + 1] + u64::from(taken.free(cell, 1));
+    }
+    let mut search = Search { pieces, taken, room, dead: HashSet::new(), work };
+    let found = search.from(0, &mut counts.to_vec());
+    if !found && work.spent() { None } else { Some(found) }
 }
 
 struct Search<'a> {
     pieces: &'a [Piece<'a>],
     taken: Cells,
+    room: Vec<u64>,
     /// States that were tried in vain: where the free part begins, and what is left to lay.
     dead: HashSet<(u32, Vec<u32>)>,
+    work: &'a Work,
 }
 
 impl Search<'_> {
@@ -53,11 +87,14 @@ impl Search<'_> {
         if left.iter().all(|count| *count == 0) {
             return true;
         }
-        if self.dead.contains(&(from, left.clone())) {
+        if !self.work.spend() || !self.has_room(from, left) || self.dead.contains(&(from, left.clone())) {
             return false;
         }
         let mut at = from;
         while let Some(start) = self.next_start(at, left) {
+            if !self.has_room(start, left) {
+                break;
+            }
             for kind in 0..self.pieces.len() {
                 let piece = self.pieces[kind];
                 if left[kind] > 0 && piece.starts.contains(&start) && self.taken.free(start, piece.size) {
@@ -73,6 +110,19 @@ impl Search<'_> {
         }
         self.dead.insert((from, left.clone()));
         false
+    }
+
+    /// Whether what is left could lie at `from` or behind it at all: by its size, and each kind by
+    /// its own starts.
+    fn has_room(&self, from: u32, left: &[u32]) -> bool {
+        let sizes = self.pieces.iter().zip(left).map(|(piece, n)| u64::from(piece.size) * u64::from(*n));
+        if sizes.sum::<u64>() > self.room.get(from as usize).copied().unwrap_or(0) {
+            return false;
+        }
+        self.pieces.iter().zip(left).filter(|(_, n)| **n > 0).all(|(piece, n)| {
+            let starts = piece.starts.iter().filter(|start| **start >= from && self.taken.free(**start, piece.size));
+            starts.count() >= *n as usize
+        })
     }
 
     fn next_start(&self, at: u32, left: &[u32]) -> Option<u32> {
@@ -115,9 +165,18 @@ mod tests {
     fn a_gap_that_greedy_search_would_block_is_found() {
         // The small piece must leave 0 to the large one although 0 is its first start.
         let pieces = [Piece { size: 1, starts: &[0, 4] }, Piece { size: 4, starts: &[0] }];
-        assert!(packs(&pieces, &[1, 1], Cells::default()));
-        assert!(!packs(&pieces, &[2, 1], Cells::default()));
-        assert!(!packs(&pieces, &[1, 1], Cells::default().with(4, 1)));
+        let packs = |counts: &[u32], taken| packs(&pieces, counts, taken, &Work::of(100));
+        assert_eq!(packs(&[1, 1], Cells::default()), Some(true));
+        assert_eq!(packs(&[2, 1], Cells::default()), Some(false));
+        assert_eq!(packs(&[1, 1], Cells::default().with(4, 1)), Some(false));
+    }
+
+    #[test]
+    fn without_work_there_is_no_answer() {
+        let pieces = [Piece { size: 1, starts: &[0, 1, 2, 3] }];
+        assert_eq!(packs(&pieces, &[3], Cells::default(), &Work::of(2)), None);
+        assert_eq!(packs(&pieces, &[5], Cells::default(), &Work::of(2)), Some(false), "nothing is searched");
+        assert_eq!(packs(&pieces, &[3], Cells::default(), &Work::of(3)), Some(true));
     }
 
     #[test]
