@@ -213,6 +213,11 @@ impl Raw {
         self.retrieve(&spec(kind, id, paths), 1).await
     }
 
+    /// A read that may fail.
+    pub async fn root(&self) -> Answer {
+        self.read("Folder", "group-d1", &["name"]).await
+    }
+
     /// Properties of esx-01.
     pub async fn esx(&self, paths: &[&str]) -> Answer {
         self.read("HostSystem", &self.host("esx-01").await, paths).await.ok()
@@ -235,10 +240,10 @@ impl Raw {
         assert_eq!(self.state(&task).await, "success");
     }
 
-    /// Reboots and waits until all of it is over.
+    /// Reboots and waits until all of it is over, less than a session may be idle.
     pub async fn boot(&self) {
         self.reboot().await.ok();
-        pass(3600).await;
+        pass(1500).await;
         assert_eq!(self.value("runtime.connectionState").await, "connected");
     }
 }

@@ -77,10 +77,11 @@ pub(super) fn missing_property(path: &str, fault: &VimFault) -> Node {
 }
 
 /// The next page of a plan; what is left of it.
-pub(super) fn page(from: Source<'_>, plan: Plan, most: usize, struck: &Struck, version: Version) -> (Vec<Node>, Plan) {
+pub(super) fn page(from: Source<'_>, plan: Plan, struck: &Struck, version: Version) -> (Vec<Node>, Plan) {
+    let most = plan.most;
     let mut items = plan.items.into_iter();
     let objects = items.by_ref().take(most.max(1)).filter_map(|item| content(from, &item, struck, version)).collect();
-    (objects, Plan { items: items.collect() })
+    (objects, Plan { most, items: items.collect() })
 }
 
 /// `Fetch`, by which pyVmomi reads: the value, or none if the object does not have one.

@@ -174,19 +174,22 @@ impl Doing<'_, '_> {
             }
             "RetrieveProperties" => {
                 let plan = self.plan()?;
-                let everything = plan.items.len();
-                let (objects, _) = page(self.source(), plan, everything, self.struck, version);
+                let everything = Plan { most: plan.items.len(), ..plan };
+                let (objects, _) = page(self.source(), everything, self.struck, version);
                 Ok(objects.into_iter().map(|object| Node { name: "returnval".to_owned(), ..object }).collect())
             }
             "RetrievePropertiesEx" => {
                 let plan = self.plan()?;
                 let asked = call.get("options").and_then(|options| options.text_of("maxObjects"));
-                self.next_page(plan, asked.and_then(|count| count.trim().parse().ok()))
+                let asked: Option<usize> = asked.and_then(|count| count.trim().parse().ok());
+                let most = self.moment.spec.vcenter.page as usize;
+                let most = asked.filter(|asked| *asked > 0).map_or(most, |asked| asked.min(most));
+                self.next_page(Plan { most, ..plan })
             }
             "ContinueRetrievePropertiesEx" => {
                 let token = call.text("token").unwrap_or_default();
                 let plan = self.session.pages.remove(token).ok_or_else(|| VimFault::argument("token"))?;
-                self.next_page(plan, None)
+                self.next_page(plan)
             }
             "CancelRetrievePropertiesEx" => {
                 self.session.pages.remove(call.text("token").unwrap_or_default());
@@ -251,13 +254,11 @@ impl Doing<'_, '_> {
         Ok(plan)
     }
 
-    fn next_page(&mut self, plan: Plan, asked: Option<usize>) -> Result<Vec<Node>, VimFault> {
-        let most = self.moment.spec.vcenter.page as usize;
-        let most = asked.filter(|asked| *asked > 0).map_or(most, |asked| asked.min(most));
+    fn next_page(&mut self, plan: Plan) -> Result<Vec<Node>, VimFault> {
         if plan.items.is_empty() {
             return Ok(Vec::new()); // no result at all, not an empty one
         }
-        let (objects, rest) = page(self.source(), plan, most, self.struck, self.call.version);
+        let (objects, rest) = page(self.source(), plan, self.struck, self.call.version);
         let mut result = Node::new("returnval");
         if !rest.items.is_empty() {
             let token = self.session.id("page");

@@ -16,6 +16,8 @@ use crate::vim25::wire::Node;
 /// Objects with the paths to read of each, in the order in which they were found.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
+    /// Objects of a page; 0 as long as nobody said.
+    pub most: usize,
     pub items: Vec<Item>,
 }
 

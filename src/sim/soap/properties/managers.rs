@@ -1,5 +1,6 @@
 //! The service's own objects.
 
+use super::super::lists::canonical;
 use super::super::objects::Object;
 use super::super::session::User;
 use super::super::value::{Data, Value, text};
@@ -94,7 +95,7 @@ pub(in super::super) fn service_content(spec: &WorldSpec) -> Value {
 pub(in super::super) fn user_session(user: &User) -> Value {
     Data::of("UserSession")
         .text("key", &user.key)
-        .text("userName", &user.name)
+        .text("userName", canonical(&user.name))
         .text("fullName", &user.name)
         .text("loginTime", user.login_time)
         .text("lastActiveTime", user.login_time)
