@@ -202,9 +202,8 @@ fn parity(host: &HostPlan, before: Option<&Baseline>, view: &HostView) -> Vec<Ga
             Verdict::NotChecked
         } else if before == UNREADABLE || now == UNREADABLE {
             Verdict::Unverifiable
-        } else if name == "ha" && closed && now == NOT_THERE {
-            // A host in maintenance is not active in HA: the property is unset (vSphere API,
-            // HostRuntimeInfo.dasHostState). It is judged once the host is open.
+        } else if name == "ha" && closed && HA_AT_REST.contains(&now) {
+            // A host in maintenance is not active in HA. It is judged once the host is open.
             Verdict::NotNow
         } else if before == now || no_worse(before, now) {
             Verdict::Passed
@@ -233,6 +232,9 @@ const DIGEST: usize = 16;
 const UNREADABLE: &str = "?";
 /// What it says of one that is not there.
 const NOT_THERE: &str = "-";
+/// HA agents of a host that is not active in HA: the property is unset (vSphere API,
+/// HostRuntimeInfo.dasHostState), or the agent says that it is not initialized.
+const HA_AT_REST: [&str; 2] = [NOT_THERE, "uninitialized"];
 /// HA agents that work (vSphere API, ClusterDasFdmAvailabilityState).
 const HA_GOOD: [&str; 2] = ["connectedToMaster", "master"];
 

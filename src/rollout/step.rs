@@ -184,9 +184,10 @@ impl Run<'_> {
         match self.send(host, step, view).await {
             Sent::Task(task) => Ok(Some(task)),
             Sent::Stored => Ok(None),
+            // A GPU that is still passed through: whatever became of the write, it is looked at and due
+            // again after the reboot.
+            Sent::Refused(_) | Sent::Unclear(_) if matches!(step, Step::SetGraphics { early: true, .. }) => Ok(None),
             Sent::Again(why) | Sent::Unclear(why) => Err(Attempt::Again(FailureClass::Unknown, why)),
-            // A GPU that is still passed through: the write is due again after the reboot.
-            Sent::Refused(_) if matches!(step, Step::SetGraphics { early: true, .. }) => Ok(None),
             // A host that just came back refuses for a while (vsphere-gpu F42, F42b).
             Sent::Refused(why) if matches!(step, Step::ExitMaintenance) => {
                 Err(Attempt::Again(FailureClass::Fault, in_words(view, step, &why)))

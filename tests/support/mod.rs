@@ -1,8 +1,11 @@
 //! What tests of several areas share.
 #![allow(dead_code, unused_imports)]
 
+pub mod lab;
+pub mod look;
 pub mod pairwise;
 mod peer;
+pub mod readings;
 pub mod seen;
 mod shared;
 

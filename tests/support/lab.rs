@@ -1,0 +1,149 @@
+//! A simulated site with documents, and the main job on it step by step, in virtual time.
+//!
+//! ```text
+//!   World (YAML) ──► SimNetwork ◄── Fleet        documents (YAML) ──load, check──► pools, site
+//!   roster ─resolve─► Desired ─┐
+//!   facts ─────────────────────┴─plan─► Plan ─apply─► RunState        looks at the world, never at
+//!                                                                     the engine's own view
+//! ```
+//!
+//! To be used under `#[tokio::test(start_paused = true)]`.
+
+use std::collections::BTreeSet;
+
+use poolwright::document::Document;
+use poolwright::inventory::Site;
+use poolwright::model::{Finding, HostRef, Observed, Severity};
+use poolwright::observe::{ConnectError, Fleet};
+use poolwright::plan::{self, Plan};
+use poolwright::profile::{self, GpuPool, Resolved};
+use poolwright::rollout::{
+    self, Engine, Entry, Interrupt, Raise, RunError, RunState, Sink, StateDir, Waiting, interrupt,
+};
+use poolwright::sim::{SimNetwork, World};
+use secrecy::SecretString;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The user that every world here knows, and its password.
+pub const USER: &str = "pw@vsphere.local";
+pub const PASSWORD: &str = "marked-l4b-pa55<word>";
+
+/// Who holds locks and made plans.
+const TOOL: &str = "tests";
+
+/// A site under test.
+pub struct Lab {
+    pub world: World,
+    pub network: SimNetwork,
+    pub state: StateDir,
+    pub site: Document<Site>,
+    pub pools: Vec<Document<GpuPool>>,
+    /// What was read of the world before anything was done.
+    pub before: Value,
+    folder: TempDir,
+}
+
+impl Lab {
+    /// A world and the documents for it, both as YAML. The documents must be right.
+    pub fn new(world: &str, documents: &str) -> Self {
+        Self::of(World::parse("world.yaml", world.as_bytes()).unwrap(), documents)
+    }
+
+    pub fn of(world: World, documents: &str) -> Self {
+        let loaded = profile::load(&[("lab.yaml".to_owned(), documents.as_bytes().to_vec())]);
+        assert!(loaded.problems.is_empty(), "{}", all(&loaded.problems));
+        let errors: Vec<Finding> =
+            profile::check(&loaded, None).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            network: SimNetwork::new(world.clone()),
+            state: StateDir::open(&folder.path().join("state")).unwrap(),
+            before: world.snapshot(),
+            site: loaded.sites.into_iter().next().unwrap(),
+            pools: loaded.pools,
+            world,
+            folder,
+        }
+    }
+
+    /// The same world under other documents, as after a change in git.
+    pub fn wishing(self, documents: &str) -> Self {
+        Self::of(self.world, documents)
+    }
+
+    pub async fn try_connect(&self) -> Result<Fleet, ConnectError> {
+        let password = SecretString::from(PASSWORD);
+        Fleet::connect(&self.site.name, &self.site.spec, USER, password, &self.network, self.world.clock()).await
+    }
+
+    pub async fn connect(&self) -> Fleet {
+        self.try_connect().await.unwrap()
+    }
+
+    /// The wish, resolved against the live roster.
+    pub async fn resolve(&self, fleet: &Fleet) -> Resolved {
+        let roster = fleet.roster().await.unwrap();
+        profile::resolve(&self.pools, &self.site, &roster).unwrap()
+    }
+
+    /// What is seen of the pools' hosts.
+    pub async fn facts(&self, fleet: &Fleet) -> Observed {
+        let resolved = self.resolve(fleet).await;
+        fleet.facts(&hosts(&resolved)).await
+    }
+
+    /// Everything up to the plan, on a session of its own.
+    pub async fn plan(&self) -> Plan {
+        let fleet = self.connect().await;
+        let resolved = self.resolve(&fleet).await;
+        let observed = fleet.facts(&hosts(&resolved)).await;
+        let plan = plan::plan(&resolved.desired, &observed, &[], TOOL, fleet.now());
+        fleet.close().await.unwrap();
+        plan
+    }
+
+    /// Applies a plan, on a session of its own.
+    pub async fn apply(&self, plan: &Plan) -> Result<RunState, RunError> {
+        self.run(async |engine| rollout::apply(engine, plan).await).await
+    }
+
+    /// Does something with an engine, on a session of its own that is closed afterwards.
+    pub async fn run<T>(&self, work: impl AsyncFnOnce(Engine<'_>) -> T) -> T {
+        let fleet = self.connect().await;
+        let (_raise, signals) = interrupt();
+        let mut silent = Silent;
+        let result = work(self.engine(&fleet, &mut silent, signals)).await;
+        fleet.close().await.unwrap();
+        result
+    }
+
+    pub fn engine<'a>(&'a self, fleet: &'a Fleet, sink: &'a mut dyn Sink, interrupt: Interrupt) -> Engine<'a> {
+        let clock = self.world.clock();
+        Engine { fleet, clock, state: &self.state, sink, interrupt, tool: TOOL, holder: TOOL }
+    }
+
+    /// The state directory, as a path.
+    pub fn state_path(&self) -> &std::path::Path {
+        self.state.path()
+    }
+}
+
+/// The hosts of all pools.
+pub fn hosts(resolved: &Resolved) -> Vec<HostRef> {
+    let pins = resolved.desired.pools.iter().flat_map(|pool| &pool.hosts);
+    pins.map(|pin| pin.host.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// A sink that keeps nothing.
+pub struct Silent;
+
+impl Sink for Silent {
+    fn entry(&mut self, _: &Entry, _: &RunState) {}
+    fn waiting(&mut self, _: &Waiting<'_>) {}
+}
+
+pub fn all<T: std::fmt::Display>(things: &[T]) -> String {
+    things.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
