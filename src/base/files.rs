@@ -171,6 +171,19 @@ pub fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Removes a folder with everything in it; one that is not there is fine.
+///
+/// # Errors
+/// [`FileError::Write`].
+pub fn remove_dir(path: &Path) -> Result<(), FileError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::Write { path: path.to_owned(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,

@@ -9,14 +9,18 @@ const DEFAULT_STATE: &str = ".poolwright";
 
 const EXAMPLES: &str = "\
 Examples:
-  Check documents offline:
-    poolwright validate profiles inventories
+  See the whole of it on a simulated fleet, without any infrastructure:
+    poolwright demo
 
-  Ask whether vGPU types fit one GPU together:
-    poolwright catalog fit h100-nvl-94 mixed nvidia_h100l-47c=1 nvidia_h100l-23c=2
+  Check documents offline, look at the fleet, see what would change:
+    poolwright validate
+    poolwright discover
+    poolwright plan --out plan.json
 
-  See how a run stands:
-    poolwright status";
+  Change it: what was approved is what is done. Go on after an interruption:
+    poolwright apply plan.json
+    poolwright status
+    poolwright resume";
 
 const TEMPLATE: &str = "\
 {about}
@@ -63,7 +67,14 @@ pub enum Command {
     Validate(ValidateArgs),
     Schema(SchemaArgs),
     Catalog(CatalogArgs),
+    Discover(DiscoverArgs),
+    Plan(PlanArgs),
+    Apply(ApplyArgs),
+    Resume(ResumeArgs),
+    Abort(AbortArgs),
     Status(StatusArgs),
+    Sim(SimArgs),
+    Demo(DemoArgs),
 }
 
 /// Text for people or JSON for programs.
@@ -73,6 +84,39 @@ pub enum Output {
     Text,
     /// For programs.
     Json,
+}
+
+/// Where the documents are.
+#[derive(Debug, Args)]
+pub struct Documents {
+    /// Files or folders with documents; folders are searched for *.yaml and *.yml [default: profiles
+    /// inventories]
+    #[arg(short, long = "documents", value_name = "PATH", num_args = 1..)]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Which fleet.
+#[derive(Debug, Args)]
+pub struct World {
+    /// Work on the simulated fleet of this World document instead of a vCenter
+    ///
+    /// Everything happens in this process, and hours pass in milliseconds. What changed is kept
+    /// beside the document in FILE.state, so that the next command finds the fleet as this one left
+    /// it. `poolwright sim reset FILE` puts it back.
+    #[arg(long = "world", value_name = "FILE")]
+    world: Option<PathBuf>,
+}
+
+impl World {
+    /// The World document, if the fleet is a simulated one.
+    pub fn file(&self) -> Option<&Path> {
+        self.world.as_deref()
+    }
+
+    /// As it must be typed again in a command that is proposed.
+    pub fn typed(&self) -> String {
+        self.world.as_ref().map(|world| format!(" --world {}", world.display())).unwrap_or_default()
+    }
 }
 
 /// Where runs are kept.
@@ -174,6 +218,139 @@ pub enum FitModeArg {
     MigVgpu,
 }
 
+/// Look at the fleet, reading only
+///
+/// Shows each host of the site with its GPUs, their configured and active mode, what waits for a
+/// reboot, the VMs on it, and what could not be read. One host that cannot be read does not hide the
+/// others.
+#[derive(Debug, Args)]
+pub struct DiscoverArgs {
+    #[command(flatten)]
+    pub documents: Documents,
+    /// The site, where the documents have more than one
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    #[command(flatten)]
+    pub world: World,
+    /// Print text or JSON
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Write the JSON into this file, whatever is printed
+    #[arg(long, value_name = "FILE")]
+    pub json_into: Option<PathBuf>,
+}
+
+/// Say what applying the profiles would change, reading only
+///
+/// Each host of the pools is compared with its profile. The plan says what each host is and should
+/// be, every step, reboots and minutes as expected and at most, what capacity is left at the worst
+/// moment, and for every host that is not acted on why. It names hosts, modes and bounds; `apply`
+/// does that and nothing else.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub documents: Documents,
+    /// The site, where the documents have more than one
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    #[command(flatten)]
+    pub world: World,
+    /// Save the plan, to be read, approved and applied
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// End with 2 if any host is not as its profile wants it: to be changed, refused or unknown
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Print text or JSON
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Write the JSON into this file, whatever is printed
+    #[arg(long, value_name = "FILE")]
+    pub json_into: Option<PathBuf>,
+}
+
+/// Change the fleet as a plan says
+///
+/// Applies a saved plan, or plans, shows the plan and asks. Hosts are visited one after the other.
+/// Before each step the host is read again and compared with what the step expects; after it, with
+/// what should be active. A host that is not as expected is left alone and named; one that fails
+/// stops the run, stays closed, and the report says how it stands and what to do.
+///
+/// The first Ctrl-C lets the running step end and stops; the second stops at once. `resume` goes on.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The plan to apply, as saved by `plan --out`; it is not asked about again
+    #[arg(value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// Without PLAN: do not ask before the plan is applied
+    #[arg(short, long, conflicts_with = "plan")]
+    pub yes: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Without PLAN: the site, where the documents have more than one
+    #[arg(long, value_name = "NAME", conflicts_with = "plan")]
+    pub site: Option<String>,
+}
+
+/// What every command that changes hosts takes.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Files or folders with documents; for a saved plan those it was made from, if not given
+    #[arg(short, long = "documents", value_name = "PATH", num_args = 1..)]
+    pub documents: Vec<PathBuf>,
+    #[command(flatten)]
+    pub world: World,
+    #[command(flatten)]
+    pub state: State,
+    /// Print the final report as text or JSON
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Write the JSON of the final report into this file, whatever is printed
+    #[arg(long, value_name = "FILE")]
+    pub json_into: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// The options that a proposed command needs to work on the same run.
+    pub fn typed(&self) -> String {
+        let documents: String = self.documents.iter().map(|path| format!(" --documents {}", path.display())).collect();
+        format!("{documents}{}{}", self.world.typed(), self.state.typed())
+    }
+}
+
+/// Go on with a run that was interrupted
+///
+/// What is there now decides, not what was done last: every host is read again, a running task is
+/// waited for and not started twice, and what is done already is not done again. Without RUN the
+/// only unfinished run is taken up.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The run, as `status` shows it
+    #[arg(value_name = "RUN", conflicts_with = "from_live")]
+    pub run: Option<String>,
+    /// The journal is lost: go on from this plan and the markers on the hosts
+    #[arg(long, value_name = "PLAN")]
+    pub from_live: Option<PathBuf>,
+    /// Visit this host again, whose visit failed, after its cause is gone
+    #[arg(long, value_name = "HOST", conflicts_with = "from_live")]
+    pub retry: Option<String>,
+    #[command(flatten)]
+    pub args: RunArgs,
+}
+
+/// Give back the hosts of an interrupted run that are not changed yet
+///
+/// A host on which no mode was written is taken out of maintenance mode, checked and given back. One
+/// whose modes are written only goes forward: it is left as it is, and the report says how.
+#[derive(Debug, Args)]
+pub struct AbortArgs {
+    /// The run, as `status` shows it; without it the only unfinished run
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+    #[command(flatten)]
+    pub args: RunArgs,
+}
+
 /// Show runs, how each host stands, and what to do next
 ///
 /// Reads the state directory and connects to nothing.
@@ -187,4 +364,49 @@ pub struct StatusArgs {
     /// Print text or JSON
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
+}
+
+/// Serve a simulated fleet on a port, for this program and for other vSphere clients
+///
+/// The address and the thumbprint of its certificate are printed first. The fleet lives as long as
+/// the command; its state is kept in FILE.state.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SimArgs {
+    #[command(subcommand)]
+    pub command: Option<SimCommand>,
+    /// The World document
+    #[arg(long, value_name = "FILE", required = true)]
+    pub world: Option<PathBuf>,
+    /// The port on 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub port: u16,
+    /// Let the fleet's own durations pass so many times faster
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub speed: u32,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    Reset(ResetArgs),
+}
+
+/// Put a simulated fleet back to what its document says
+#[derive(Debug, Args)]
+pub struct ResetArgs {
+    /// The World document
+    #[arg(value_name = "FILE")]
+    pub world: PathBuf,
+}
+
+/// Show the main job on a simulated fleet
+///
+/// Looks at a fleet of H100 NVL, A100 and L40S hosts, shows profiles, plans, applies the plan with
+/// one thing that goes wrong on the way, and reports. Each step is shown with the command that does
+/// it; the folder keeps everything, so that the same commands work there afterwards.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// The folder to create; it must not exist, or hold an earlier demo
+    #[arg(long, value_name = "DIR", default_value = "poolwright-demo")]
+    pub dir: PathBuf,
 }

@@ -12,6 +12,7 @@ use crate::inventory::Site;
 use crate::model::{At, Finding, Place, Severity};
 use crate::plan::Input;
 use crate::profile::{self, GpuPool, Loaded};
+use crate::sim::document::WorldSpec;
 
 /// Where documents are if nothing is said.
 const DEFAULTS: [&str; 2] = ["profiles", "inventories"];
@@ -37,6 +38,17 @@ pub struct Documents {
 pub fn load(paths: &[PathBuf]) -> Result<Documents, CommandError> {
     // Acceptances are held against the time of the plan, by the planner.
     let documents = read(paths, None)?;
+    if documents.are_wrong() { Err(documents.mistakes()) } else { Ok(documents) }
+}
+
+/// The documents of these files and folders, for their sites: what the pools say was approved with a
+/// plan, and may be gone.
+///
+/// # Errors
+/// Mistakes of form.
+pub fn load_sites(paths: &[PathBuf]) -> Result<Documents, CommandError> {
+    let mut documents = read(paths, None)?;
+    documents.findings.clear();
     if documents.are_wrong() { Err(documents.mistakes()) } else { Ok(documents) }
 }
 
@@ -85,6 +97,9 @@ pub fn read(paths: &[PathBuf], today: Option<Date>) -> Result<Documents, Command
     }
     let mut loaded = profile::load(&contents);
     loaded.problems.extend(too_long);
+    let worlds = loaded.worlds.iter().filter_map(|world| world.parse::<WorldSpec>().err());
+    let wrong: Vec<Problem> = worlds.flatten().collect();
+    loaded.problems.extend(wrong);
     loaded.problems.sort_by(|one, other| one.place.cmp(&other.place));
     let findings = profile::check(&loaded, today);
     let digest = |(path, bytes): (String, Vec<u8>)| Input {

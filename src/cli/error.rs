@@ -3,11 +3,15 @@
 use super::Ui;
 use super::exit::Exit;
 use crate::base::files::FileError;
+use crate::base::net::NetError;
 use crate::base::secret::SecretError;
 use crate::document::{Problem, Snippet};
 use crate::model::{Finding, Severity};
+use crate::observe::ConnectError;
 use crate::report::{Text, Tone, severity_tone, words};
 use crate::rollout::StateError;
+use crate::sim::WorldError;
+use crate::vim25;
 
 /// A command that failed.
 #[derive(Debug)]
@@ -150,17 +154,82 @@ impl From<SecretError> for CommandError {
     }
 }
 
+/// The exit code of an error of the state directory.
+pub fn state_exit(error: &StateError) -> Exit {
+    match error {
+        StateError::Busy { .. } => Exit::Taken,
+        StateError::NoSuchRun { .. } => Exit::Invalid,
+        StateError::File(file) if file.is_missing() => Exit::Invalid,
+        StateError::File(_) | StateError::Damaged { .. } | StateError::Plan { .. } | StateError::Journal { .. } => {
+            Exit::Internal
+        }
+    }
+}
+
 impl From<StateError> for CommandError {
     fn from(error: StateError) -> Self {
-        let exit = match &error {
-            StateError::Busy { .. } => Exit::Taken,
-            StateError::NoSuchRun { .. } => Exit::Invalid,
-            StateError::File(file) if file.is_missing() => Exit::Invalid,
-            StateError::File(_) | StateError::Damaged { .. } | StateError::Plan { .. } | StateError::Journal { .. } => {
-                Exit::Internal
-            }
+        Self::new(state_exit(&error), error)
+    }
+}
+
+impl From<ConnectError> for CommandError {
+    fn from(error: ConnectError) -> Self {
+        let hints = match &error {
+            ConnectError::Setup { source, .. } => net_hint(source),
+            ConnectError::Vcenter { source, .. } => vcenter_hint(source),
         };
-        Self::new(exit, error)
+        Self { hints: hints.into_iter().collect(), ..Self::new(Exit::Unreachable, error) }
+    }
+}
+
+impl From<vim25::Error> for CommandError {
+    fn from(error: vim25::Error) -> Self {
+        let hints = vcenter_hint(&error);
+        Self { hints: hints.into_iter().collect(), ..Self::new(Exit::Unreachable, error) }
+    }
+}
+
+fn net_hint(error: &NetError) -> Option<String> {
+    match error {
+        NetError::Untrusted { thumbprint, .. } => Some(format!(
+            "if that is the thumbprint of the right server, pin it in the Site: `trust: {{thumbprint: \"{thumbprint}\"}}`"
+        )),
+        NetError::Connect { .. } => {
+            Some("check `vcenter.address` in the Site, and that this machine reaches it".to_owned())
+        }
+        NetError::Setup { .. } => Some("check `vcenter.trust` in the Site".to_owned()),
+        NetError::Broken { .. } | NetError::Deadline { .. } | NetError::TooLong { .. } => None,
+    }
+}
+
+fn vcenter_hint(error: &vim25::Error) -> Option<String> {
+    use vim25::Error;
+    match error {
+        Error::Net { source, .. } => net_hint(source),
+        Error::LoginRefused { .. } => {
+            Some("check user and password; it was tried once, since wrong logins lock accounts".to_owned())
+        }
+        Error::NotVcenter { .. } => Some("the Site needs the address of a vCenter, not of a host".to_owned()),
+        Error::OtherVcenter { .. } => {
+            Some("if that is the right vCenter, change `instanceUuid` in the Site; `discover` shows it".to_owned())
+        }
+        Error::Http { .. } => Some("vCenter may be starting; try again in some minutes".to_owned()),
+        Error::Redirected { .. }
+        | Error::Fault { .. }
+        | Error::Decode { .. }
+        | Error::SessionRenewed { .. }
+        | Error::SessionRefused { .. }
+        | Error::Closed { .. }
+        | Error::TooOld { .. } => None,
+    }
+}
+
+impl From<WorldError> for CommandError {
+    fn from(error: WorldError) -> Self {
+        match error {
+            WorldError::Document { problems } => Self::documents(problems, Vec::new()),
+            error => Self::new(Exit::Invalid, error),
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::rollout;
+
 /// How a command ended. The numbers are part of the interface and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -48,8 +50,42 @@ impl Exit {
     }
 }
 
+impl From<rollout::Exit> for Exit {
+    fn from(exit: rollout::Exit) -> Self {
+        match exit {
+            rollout::Exit::Done => Self::Done,
+            rollout::Exit::Stale => Self::Stale,
+            rollout::Exit::Foreign => Self::Taken,
+            rollout::Exit::WorkLeft => Self::Halted,
+            rollout::Exit::HostsLeft => Self::HostsFailed,
+            rollout::Exit::Interrupted => Self::Interrupted,
+            rollout::Exit::Terminated => Self::Terminated,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f08_a_run_has_one_exit_code() {
+        for exit in [
+            rollout::Exit::Done,
+            rollout::Exit::Stale,
+            rollout::Exit::Foreign,
+            rollout::Exit::WorkLeft,
+            rollout::Exit::HostsLeft,
+            rollout::Exit::Interrupted,
+            rollout::Exit::Terminated,
+        ] {
+            assert_eq!(Exit::from(exit).code(), exit.code());
+        }
     }
 }

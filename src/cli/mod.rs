@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   args ──run──► commands/<verb> ──► Ok(Exit) | Err(CommandError) ──► process exit code
-//!                   │  documents: files ──► pools, site, inputs
+//!                   │  documents: files ──► pools, sites, findings, inputs
 //!                   │  session:   site or world ──► runtime, clock, Fleet; signals; logout always
 //!                   └─ ui:        stdout is data, stderr is talk
 //! ```
@@ -14,9 +14,13 @@ mod args;
 mod commands;
 mod documents;
 mod error;
+mod execute;
 mod exit;
+mod planning;
 mod run;
+mod session;
 mod ui;
+mod watch;
 
 use error::CommandError;
 use exit::Exit;

@@ -41,13 +41,21 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli, ui: &Ui) -> Result<Exit, CommandError> {
+/// Runs one command line.
+pub fn run(cli: Cli, ui: &Ui) -> Result<Exit, CommandError> {
     logging::start(cli.verbose, ui.log_filter().as_deref(), ui.log_colour())
         .map_err(|error| CommandError::new(Exit::Invalid, error).hint("see POOLWRIGHT_LOG in `poolwright --help`"))?;
     match cli.command {
-        Command::Catalog(args) => commands::catalog::run(&args, ui),
-        Command::Status(args) => commands::status::run(&args, ui),
         Command::Validate(args) => commands::validate::run(&args, ui),
         Command::Schema(args) => commands::schema::run(&args, ui),
+        Command::Catalog(args) => commands::catalog::run(&args, ui),
+        Command::Discover(args) => commands::discover::run(&args, ui),
+        Command::Plan(args) => commands::plan::run(&args, ui),
+        Command::Status(args) => commands::status::run(&args, ui),
+        Command::Sim(args) => commands::sim::run(&args, ui),
+        Command::Apply(args) => commands::apply::run(&args, ui),
+        Command::Resume(args) => commands::resume::run(&args, ui),
+        Command::Abort(args) => commands::abort::run(&args, ui),
+        Command::Demo(args) => commands::demo::run(&args, ui),
     }
 }

@@ -46,6 +46,11 @@ impl Ui {
         }
     }
 
+    /// Whether somebody watches stderr on a terminal that can move its cursor.
+    pub fn has_terminal(&self) -> bool {
+        self.bar.is_some()
+    }
+
     /// The log filter of the environment.
     pub fn log_filter(&self) -> Option<String> {
         std::env::var("POOLWRIGHT_LOG").ok().filter(|filter| !filter.is_empty())

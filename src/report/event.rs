@@ -3,7 +3,7 @@
 use super::{Text, Tone, words};
 use crate::model::Fact;
 use crate::plan::Verdict;
-use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
+use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind, Waiting};
 
 /// The line of an event, `20:04:11 esx-1  reboot: done`; none for what only the journal needs.
 pub fn event(entry: &Entry) -> Option<Text> {
@@ -13,6 +13,19 @@ pub fn event(entry: &Entry) -> Option<Text> {
         line = line.and(Tone::Strong, host.as_str()).and(Tone::Plain, "  ");
     }
     Some(line.join(what))
+}
+
+/// Lines of what is waited for that are told; the rest is counted.
+const SHOWN: usize = 2;
+
+/// What is waited for: `esx-1  reboot: waiting: the task task-7 (40 %)`.
+pub fn waiting(waiting: &Waiting<'_>) -> String {
+    let step = waiting.step.map(|step| format!("{step}: ")).unwrap_or_default();
+    let progress = waiting.progress.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
+    let more = waiting.what.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    let what: Vec<&str> = waiting.what.iter().take(SHOWN).map(String::as_str).collect();
+    format!("{}  {step}waiting: {}{more}{progress}", waiting.host, what.join("; "))
 }
 
 fn what(event: &Event) -> Option<Text> {
@@ -33,12 +46,9 @@ fn what(event: &Event) -> Option<Text> {
             let steps: Vec<String> = visit.steps.iter().map(|step| StepKind::from(step).to_string()).collect();
             let closed = if facts.in_maintenance == Fact::Known(true) { ", in maintenance mode" } else { "" };
             let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
-            plain(format!("{steps} ({} reboots expected{closed})", visit.reboots.expected))
+            plain(format!("{steps} ({} expected{closed})", words::count(visit.reboots.expected as usize, "reboot")))
         }
-        Event::VisitReplanned { why, visit } => {
-            let steps: Vec<String> = visit.steps.iter().map(|step| StepKind::from(step).to_string()).collect();
-            toned(Tone::Warn, format!("planned again: {why}; left: {}", steps.join(", ")))
-        }
+        Event::VisitReplanned { why, .. } => plain(format!("planned again: {why}")),
         Event::StepStarted { step, again, .. } => {
             let again = again.as_ref().map(|why| format!(", again: {why}")).unwrap_or_default();
             plain(format!("{} ...{again}", StepKind::from(step)))
@@ -68,7 +78,7 @@ fn what(event: &Event) -> Option<Text> {
             Outcome::AlreadyConverged => toned(Tone::Good, "is as the plan wants it".to_owned()),
             Outcome::AsItWas => toned(Tone::Warn, "given back as it was".to_owned()),
         },
-        Event::Halted { why } => toned(Tone::Warn, format!("no new host is started: {why}")),
+        Event::Halted { why } => toned(Tone::Warn, why.clone()),
         Event::RunFinished { outcome } => match outcome {
             RunOutcome::Converged => toned(Tone::Good, "every host of the plan is as it should be".to_owned()),
             RunOutcome::WorkLeft => toned(Tone::Warn, "work is left; every host is given back".to_owned()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Paper, Table, Text, Tone, words};
-use crate::model::{Connection, Fact, HostRecord, HostView, Observed, PowerState, Product};
+use crate::model::{Connection, Fact, HostName, HostRecord, HostView, Observed, Package, PowerState, Product};
 use crate::plan::{self, SeenGpu};
 
 /// Writes the fleet.
@@ -23,33 +23,45 @@ pub fn fleet(paper: &mut Paper, observed: &Observed) {
         ),
     );
     paper.blank();
-    let mut table = Table::new(&["host", "cluster", "ESXi", "state", "GPUs", "VMs on", "driver"]);
+    let mut clusters: BTreeMap<&str, Vec<&HostRecord>> = BTreeMap::new();
     for record in observed.hosts.values() {
-        table.row(row(record));
+        clusters.entry(&record.host.cluster).or_default().push(record);
     }
-    if table.is_empty() {
+    if clusters.is_empty() {
         paper.say(0, "There are no hosts that this user can see.");
-    } else {
-        paper.table(0, &table);
+    }
+    for (path, records) in clusters {
+        paper.heading(path);
+        cluster(paper, &records);
     }
     pending(paper, observed);
     gaps(paper, observed);
 }
 
+fn cluster(paper: &mut Paper, records: &[&HostRecord]) {
+    let mut table = Table::new(&["host", "ESXi", "state", "GPUs", "mode", ">VMs on"]);
+    let mut drivers: BTreeMap<String, Vec<&HostName>> = BTreeMap::new();
+    for record in records {
+        table.row(row(record));
+        if let Ok(view) = &record.view {
+            drivers.entry(driver(view)).or_default().push(&record.host.name);
+        }
+    }
+    paper.table(2, &table);
+    for (driver, hosts) in drivers {
+        paper.item(2, format!("driver {driver}: "), words::names(hosts));
+    }
+}
+
 fn row(record: &HostRecord) -> Vec<Text> {
     let name = Text::toned(Tone::Strong, record.host.name.as_str());
-    let cluster = Text::from(record.host.cluster.rsplit('/').next().unwrap_or_default());
     match &record.view {
-        Err(fault) => vec![name, cluster, Text::default(), Text::toned(Tone::Bad, &fault.message)],
-        Ok(view) => vec![
-            name,
-            cluster,
-            fact(&view.product, |product: &Product| product.version.clone()),
-            state(view),
-            gpus(view),
-            vms(view),
-            driver(view),
-        ],
+        Err(fault) => vec![name, Text::default(), Text::toned(Tone::Bad, &fault.message)],
+        Ok(view) => {
+            let (gpus, modes) = gpus(view);
+            let product = fact(&view.product, |product: &Product| product.version.clone());
+            vec![name, product, state(view), gpus, modes, vms(view)]
+        }
     }
 }
 
@@ -97,23 +109,32 @@ fn state(view: &HostView) -> Text {
     if states.is_empty() { Text::toned(Tone::Good, "in service") } else { text }
 }
 
-/// GPUs that are alike in one entry: `4 x NVIDIA H100 NVL: passthrough (label train)`.
-fn gpus(view: &HostView) -> Text {
+/// The models of the GPUs with their number, and the modes; with the number where they differ.
+fn gpus(view: &HostView) -> (Text, Text) {
     let gpus = match plan::gpus(view) {
-        Fact::Known(gpus) if gpus.is_empty() => return Text::toned(Tone::Dim, "none"),
+        Fact::Known(gpus) if gpus.is_empty() => return (Text::toned(Tone::Dim, "none"), Text::default()),
         Fact::Known(gpus) => gpus,
-        Fact::Absent | Fact::Unknown { .. } => return Text::toned(Tone::Warn, "?"),
+        Fact::Absent | Fact::Unknown { .. } => return (Text::toned(Tone::Warn, "?"), Text::toned(Tone::Warn, "?")),
     };
-    let mut kinds: Vec<(String, usize)> = Vec::new();
-    for gpu in &gpus {
-        let words = format!("{}: {}", words::gpu(gpu.id), setting(gpu));
-        match kinds.iter_mut().find(|(known, _)| *known == words) {
+    let models = tally(gpus.iter().map(|gpu| words::gpu(gpu.id)));
+    let models: Vec<String> = models.into_iter().map(|(model, number)| format!("{number} x {model}")).collect();
+    let modes = match tally(gpus.iter().map(setting)).as_slice() {
+        [(mode, _)] => mode.clone(),
+        several => several.iter().map(|(mode, number)| format!("{number} x {mode}")).collect::<Vec<_>>().join(", "),
+    };
+    (Text::from(models.join(", ")), Text::from(modes))
+}
+
+/// Words with how often they occur, in the order of the first of each.
+fn tally(words: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+    let mut tally: Vec<(String, usize)> = Vec::new();
+    for word in words {
+        match tally.iter_mut().find(|(known, _)| *known == word) {
             Some((_, number)) => *number += 1,
-            None => kinds.push((words, 1)),
+            None => tally.push((word, 1)),
         }
     }
-    let kinds: Vec<String> = kinds.into_iter().map(|(words, number)| format!("{number} x {words}")).collect();
-    Text::from(kinds.join("; "))
+    tally
 }
 
 fn setting(gpu: &SeenGpu) -> String {
@@ -133,12 +154,16 @@ fn vms(view: &HostView) -> Text {
     })
 }
 
-fn driver(view: &HostView) -> Text {
-    fact(&view.packages, |packages| {
-        let packages: Vec<String> =
-            packages.iter().map(|package| format!("{} {}", package.name, package.version)).collect();
-        if packages.is_empty() { "none".to_owned() } else { packages.join(", ") }
-    })
+fn driver(view: &HostView) -> String {
+    match &view.packages {
+        Fact::Absent => "none".to_owned(),
+        Fact::Unknown { .. } => "unknown".to_owned(),
+        Fact::Known(packages) if packages.is_empty() => "none".to_owned(),
+        Fact::Known(packages) => {
+            let named = |package: &Package| format!("{} {}", package.name, words::release(&package.version));
+            packages.iter().map(named).collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 /// GPUs that are configured otherwise than they are, with their addresses.
@@ -165,7 +190,7 @@ fn pending(paper: &mut Paper, observed: &Observed) {
 
 /// Everything that could not be read, with the reason; alike ones together.
 fn gaps(paper: &mut Paper, observed: &Observed) {
-    let mut gaps: BTreeMap<String, Vec<&crate::model::HostName>> = BTreeMap::new();
+    let mut gaps: BTreeMap<String, Vec<&HostName>> = BTreeMap::new();
     for record in observed.hosts.values() {
         let why = match &record.view {
             Err(fault) => vec![format!("the host: {}", fault.message)],

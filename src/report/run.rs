@@ -3,7 +3,7 @@
 use super::{Paper, Table, Text, Tone, words};
 use crate::model::HostName;
 use crate::plan::Verdict;
-use crate::rollout::{HostPhase, HostState, LeftAs, RunState, StepKind};
+use crate::rollout::{HostPhase, HostState, LeftAs, RunState, Stage, StepKind};
 
 /// The commands that a report proposes are those that the user's own command would need: the same
 /// options for the state directory and the world follow them.
@@ -36,7 +36,7 @@ pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
     paper.blank();
     paper.say(0, run_summary(state));
     if let Some(why) = &state.halted {
-        paper.item(0, Text::toned(Tone::Warn, "no new host was started: "), why.as_str());
+        paper.item(0, Text::toned(Tone::Warn, "halted: "), why.as_str());
     }
     paper.blank();
     let mut table = Table::new(&["host", "state", "since (UTC)", ">reboots"]);
@@ -171,23 +171,39 @@ fn uncompensated(paper: &mut Paper, host: &HostState) {
     }
 }
 
-/// What can be done with the run as a whole.
+/// What can be done with the run as a whole. A failed host has its own commands above.
 fn outlook(paper: &mut Paper, state: &RunState, next: &NextCommand) {
     let run = state.run.as_str();
-    let unreleased = state.hosts.values().any(|host| !host.is_released());
-    let converged = state.hosts.values().all(HostState::is_converged);
-    if converged {
+    let any = |test: fn(&HostState) -> bool| state.hosts.values().any(test);
+    if !any(|host| !host.is_converged()) {
         return;
     }
     paper.heading("Next");
-    if unreleased || state.finished.is_none() {
+    let failed = any(HostState::is_failed);
+    if !failed && any(|host| !host.is_released() || matches!(host.phase, HostPhase::Left { .. } | HostPhase::Pending)) {
         paper.say(2, "go on:");
         paper.line(4, next.line("resume", run));
+    }
+    if any(|host| !host.is_released() && !is_changed(host)) {
         paper.say(2, "or give back what is not changed yet:");
         paper.line(4, next.line("abort", run));
-    } else {
-        paper.say(2, "plan what is left:");
+    }
+    if failed || !any(|host| !host.is_released()) {
+        paper.say(
+            2,
+            if failed { "hosts that did not fail need not wait; plan them again:" } else { "plan what is left:" },
+        );
         paper.line(4, next.line("plan", "--out plan.json"));
+    }
+}
+
+/// Whether a mode may be written: then the visit only goes forward.
+fn is_changed(host: &HostState) -> bool {
+    match &host.phase {
+        HostPhase::Working { stage: at } | HostPhase::Left { at, .. } | HostPhase::Failed { at, .. } => {
+            *at >= Stage::Changing
+        }
+        HostPhase::Pending | HostPhase::Held { .. } | HostPhase::Refused { .. } | HostPhase::Done { .. } => false,
     }
 }
 

@@ -35,6 +35,11 @@ pub fn tenths(value: u64) -> String {
     format!("{}.{}", value / 10, value % 10)
 }
 
+/// A version as NVIDIA writes it: what ESXi adds behind it (`580.95.02-1OEM.800.1.0.20613240`) is cut.
+pub fn release(version: &str) -> &str {
+    version.split_once('-').map_or(version, |(release, _)| release)
+}
+
 /// Names in a row; from the seventh on only their number is told.
 pub fn names<'a>(names: impl IntoIterator<Item = &'a HostName>) -> String {
     /// More names than this do not fit a line that is read.
@@ -49,13 +54,18 @@ pub fn names<'a>(names: impl IntoIterator<Item = &'a HostName>) -> String {
 /// The model of a GPU, by its PCI id; the id itself where the catalogue does not know it.
 pub fn gpu(id: PciId) -> String {
     match catalog().identify(id) {
-        Identity::Model(model) => model.name.clone(),
+        Identity::Model(model) => short(&model.name).to_owned(),
         Identity::Ambiguous(models) => {
-            let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+            let names: Vec<&str> = models.iter().map(|model| short(&model.name)).collect();
             format!("{} ({id})", names.join(" or "))
         }
         Identity::Unknown => format!("unknown device {id}"),
     }
+}
+
+/// Every GPU here is NVIDIA's.
+fn short(name: &str) -> &str {
+    name.strip_prefix("NVIDIA ").unwrap_or(name)
 }
 
 /// What a GPU is, from its active state, and what waits for a reboot.
@@ -109,12 +119,12 @@ fn graphics(kind: &Fact<GraphicsType>, mode: &Fact<VgpuMode>) -> String {
         Fact::Known(GraphicsType::Direct) => "passthrough".to_owned(),
         Fact::Known(GraphicsType::Other(other)) => format!("graphics type {other}"),
         Fact::Known(GraphicsType::SharedDirect) => match mode {
-            Fact::Known(VgpuMode::SameSize) => "vGPU, same size".to_owned(),
-            Fact::Known(VgpuMode::MixedSize) => "vGPU, mixed size".to_owned(),
-            Fact::Known(VgpuMode::MultiInstanceGpu) => "vGPU, MIG".to_owned(),
-            Fact::Known(VgpuMode::None) | Fact::Absent => "vGPU, no size mode".to_owned(),
-            Fact::Known(VgpuMode::Other(other)) => format!("vGPU, size mode {other}"),
-            Fact::Unknown { .. } => "vGPU, size mode unknown".to_owned(),
+            Fact::Known(VgpuMode::SameSize) => "time-sliced vGPU, same size".to_owned(),
+            Fact::Known(VgpuMode::MixedSize) => "time-sliced vGPU, mixed size".to_owned(),
+            Fact::Known(VgpuMode::MultiInstanceGpu) => "MIG-backed vGPU".to_owned(),
+            Fact::Known(VgpuMode::None) | Fact::Absent => "time-sliced vGPU, no size mode".to_owned(),
+            Fact::Known(VgpuMode::Other(other)) => format!("vGPU of size mode {other}"),
+            Fact::Unknown { .. } => "time-sliced vGPU, size mode unknown".to_owned(),
         },
     }
 }
@@ -137,11 +147,14 @@ mod tests {
 
     #[test]
     fn the_active_state_is_told_and_the_pending_one_beside_it() {
-        assert_eq!(setting(&plain()), "vGPU, same size");
+        assert_eq!(setting(&plain()), "time-sliced vGPU, same size");
         let mixed = GpuSetting { configured_mode: Fact::Known(VgpuMode::MixedSize), ..plain() };
-        assert_eq!(setting(&mixed), "vGPU, same size; vGPU, mixed size is configured and not active");
+        assert_eq!(
+            setting(&mixed),
+            "time-sliced vGPU, same size; time-sliced vGPU, mixed size is configured and not active"
+        );
         let pending = GpuSetting { passthru_enabled: true, ..plain() };
-        assert_eq!(setting(&pending), "vGPU, same size; passthrough is configured and waits for a reboot");
+        assert_eq!(setting(&pending), "time-sliced vGPU, same size; passthrough is configured and waits for a reboot");
         let label = Fact::Known("train".to_owned());
         let leaving = GpuSetting { passthru_active: true, label, active_type: Fact::Absent, ..plain() };
         assert_eq!(
@@ -155,7 +168,7 @@ mod tests {
         let unknown = GpuSetting { active_type: Fact::unknown("no answer"), ..plain() };
         assert_eq!(setting(&unknown), "unknown");
         let size = GpuSetting { active_mode: Fact::unknown("no answer"), ..plain() };
-        assert_eq!(setting(&size), "vGPU, size mode unknown");
+        assert_eq!(setting(&size), "time-sliced vGPU, size mode unknown");
     }
 
     #[test]

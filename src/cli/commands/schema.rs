@@ -2,11 +2,12 @@
 
 use crate::cli::args::SchemaArgs;
 use crate::cli::{CommandError, Exit, Ui};
-use crate::document::{Kind, nearest};
+use crate::document::{Kind, envelope, nearest};
+use crate::sim::document::WorldSpec;
 use crate::{inventory, profile};
 
 pub fn run(args: &SchemaArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let known = ["GpuPool", "Site"];
+    let known = Kind::ALL.map(Kind::as_str);
     let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(&args.kind)) else {
         let near = nearest(&args.kind, known).map(|near| format!("nearest: {near}; ")).unwrap_or_default();
         return Err(CommandError::words(Exit::Invalid, format!("there is no kind `{}`", args.kind))
@@ -15,7 +16,7 @@ pub fn run(args: &SchemaArgs, ui: &Ui) -> Result<Exit, CommandError> {
     ui.json(&match kind {
         Kind::GpuPool => profile::schema(),
         Kind::Site => inventory::schema(),
-        Kind::World => return Err(CommandError::words(Exit::Invalid, "no")),
+        Kind::World => envelope::<WorldSpec>(Kind::World, "A simulated fleet."),
     })?;
     Ok(Exit::Done)
 }

@@ -1,20 +1,11 @@
 //! `status`: runs from the state directory.
 
-use serde::Serialize;
-
 use crate::cli::args::{Output, StatusArgs};
+use crate::cli::execute::RunJson;
 use crate::cli::{CommandError, Exit, Ui};
 use crate::model::RunId;
 use crate::report::{self, NextCommand, Paper, Table, Text, Tone, words};
 use crate::rollout::{RunState, StateDir, fold};
-
-/// A run as JSON: its state, and the exit code that comes of it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown<'a> {
-    exit_code: u8,
-    run: &'a RunState,
-}
 
 pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if !args.state.dir.exists() {
@@ -36,7 +27,7 @@ pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
     runs.retain(|run| *run != wanted);
     let state = state_of(&dir, &wanted)?;
     if args.output == Output::Json {
-        ui.json(&Shown { exit_code: state.exit().code(), run: &state })?;
+        ui.json(&RunJson::of(&state))?;
         return Ok(Exit::Done);
     }
     let mut paper = Paper::new();

@@ -1,0 +1,151 @@
+//! `apply`: a saved plan, or plan, show and ask.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::base::files::{self, FileError};
+use crate::catalog;
+use crate::cli::args::{ApplyArgs, Output};
+use crate::cli::execute::{self, TOOL};
+use crate::cli::planning::make_plan;
+use crate::cli::session::{Session, with_session};
+use crate::cli::watch::Watch;
+use crate::cli::{CommandError, Exit, Ui, documents};
+use crate::plan::{Plan, PlanFileError};
+use crate::report::{self, Paper, words};
+use crate::rollout::{self, Engine, StateDir};
+
+/// A plan of ten thousand hosts has some tens of megabytes.
+const PLAN_LIMIT: u64 = 1 << 30;
+
+pub fn run(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    match &args.plan {
+        Some(file) => apply_saved(file, args, ui),
+        None => plan_and_apply(args, ui),
+    }
+}
+
+fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let plan = read_plan(file)?;
+    same_documents(&plan, ui)?;
+    if plan.hosts.is_empty() {
+        ui.talk("the plan changes no host");
+        return Ok(Exit::Done);
+    }
+    let documents = execute::documents_of(&plan, &args.run.documents)?;
+    let site = documents.site(Some(&plan.site.name))?;
+    let dir = StateDir::open(&args.run.state.dir)?;
+    let state = with_session(site, args.run.world.file(), ui, async |session| {
+        execute_plan(session, &dir, &plan, args, ui).await
+    })?;
+    execute::report(&state, &args.run, ui)
+}
+
+fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    if !args.yes && !ui.interactive {
+        return Err(CommandError::words(Exit::Invalid, "nobody is there to approve the plan: this is no terminal")
+            .hint("save a plan, have it approved, and apply it: `poolwright plan --out plan.json`, `poolwright apply plan.json`")
+            .hint("or approve it unseen with `poolwright apply --yes`"));
+    }
+    let documents = documents::load(&args.run.documents)?;
+    let site = documents.site(args.site.as_deref())?;
+    let dir = StateDir::open(&args.run.state.dir)?;
+    let state = with_session(site, args.run.world.file(), ui, async |session| {
+        let plan = make_plan(session, &documents, site, ui).await?;
+        let mut paper = Paper::new();
+        report::plan(&mut paper, &plan);
+        ui.idle();
+        match args.run.output {
+            Output::Text => ui.page(&paper),
+            // stdout is for the JSON of the report.
+            Output::Json => ui.talk_page(&paper),
+        }
+        if plan.hosts.is_empty() {
+            return Ok(None);
+        }
+        let question = format!("Apply this plan to {}?", words::count(plan.hosts.len(), "host"));
+        if !args.yes && !session.confirm(ui, &question).await? {
+            ui.talk("nothing was changed");
+            return Ok(None);
+        }
+        execute_plan(session, &dir, &plan, args, ui).await.map(Some)
+    })?;
+    match state {
+        Some(state) => execute::report(&state, &args.run, ui),
+        None => Ok(Exit::Done),
+    }
+}
+
+async fn execute_plan(
+    session: &Session,
+    dir: &StateDir,
+    plan: &Plan,
+    args: &ApplyArgs,
+    ui: &Ui,
+) -> Result<rollout::RunState, CommandError> {
+    let mut watch = Watch::new(ui, session.clock);
+    let holder = execute::holder();
+    let engine = Engine {
+        fleet: &session.fleet,
+        clock: session.clock,
+        state: dir,
+        sink: &mut watch,
+        interrupt: session.interrupt.clone(),
+        tool: TOOL,
+        holder: &holder,
+    };
+    rollout::apply(engine, plan).await.map_err(|error| {
+        let run = dir.spent(&plan.id).ok().flatten().map(|spent| spent.run);
+        execute::failed(error, dir, run.as_ref(), &args.run)
+    })
+}
+
+/// Reads a saved plan and proves that it is what was approved.
+pub fn read_plan(file: &Path) -> Result<Plan, CommandError> {
+    let bytes = files::read_bytes(file, PLAN_LIMIT)?;
+    let plan = Plan::from_bytes(&bytes).map_err(|error| {
+        let exit = match &error {
+            PlanFileError::Json(_) | PlanFileError::Id { .. } => Exit::Invalid,
+            PlanFileError::Schema { .. } | PlanFileError::Catalog { .. } => Exit::Stale,
+        };
+        let error = anyhow::Error::new(error).context(format!("cannot use {} as a plan", file.display()));
+        CommandError::new(exit, error).hint("make it again with `poolwright plan --out FILE`")
+    })?;
+    if plan.catalog != catalog::digest() {
+        return Err(CommandError::words(
+            Exit::Stale,
+            format!("plan {} was made with another catalogue", plan.id.short()),
+        )
+        .hint("make it again with this version: `poolwright plan --out FILE`"));
+    }
+    Ok(plan)
+}
+
+/// The documents that the plan was made from must be those that are here: else what was approved is
+/// not what git says any more. Documents that are not here cannot be compared, and that is said.
+fn same_documents(plan: &Plan, ui: &Ui) -> Result<(), CommandError> {
+    let mut differing = Vec::new();
+    for input in &plan.inputs {
+        match files::read_bytes(Path::new(&input.path), crate::document::MAX_BYTES as u64) {
+            Ok(bytes) => {
+                let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+                if digest != input.sha256 {
+                    differing.push(input.path.as_str());
+                }
+            }
+            Err(error) if error.is_missing() => {
+                ui.note(&format!("{} is not here, so it was not compared with the plan", input.path))
+            }
+            Err(FileError::TooLong { .. }) => differing.push(&input.path),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let error =
+        format!("the documents are not those that plan {} was made from: {}", plan.id.short(), differing.join(", "));
+    Err(CommandError::words(Exit::Stale, error)
+        .hint("plan again, and see what that changes: `poolwright plan --out FILE`"))
+}

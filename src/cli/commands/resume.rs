@@ -1,0 +1,102 @@
+//! `resume`: on with a run, from its journal or from the live markers.
+
+use crate::cli::args::{ResumeArgs, RunArgs};
+use crate::cli::commands::apply::read_plan;
+use crate::cli::execute::{self, TOOL};
+use crate::cli::session::with_session;
+use crate::cli::watch::Watch;
+use crate::cli::{CommandError, Exit, Ui};
+use crate::model::{HostName, RunId};
+use crate::plan::Plan;
+use crate::rollout::{self, Engine, RunError, RunState, StateDir, status};
+
+pub fn run(args: &ResumeArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    if let Some(file) = &args.from_live {
+        let plan = read_plan(file)?;
+        let dir = StateDir::open(&args.args.state.dir)?;
+        return take_up(&plan, &dir, None, &args.args, ui, async |engine| {
+            rollout::resume_from_live(engine, &plan).await
+        });
+    }
+    let (dir, run, plan) = find(args.run.as_deref(), &args.args)?;
+    match args.retry.as_deref().map(HostName::from) {
+        Some(host) => {
+            take_up(&plan, &dir, Some(&run), &args.args, ui, async |engine| rollout::retry(engine, &run, &host).await)
+        }
+        None => take_up(&plan, &dir, Some(&run), &args.args, ui, async |engine| rollout::resume(engine, &run).await),
+    }
+}
+
+/// Logs in, takes a run up, reports how it ended.
+pub fn take_up(
+    plan: &Plan,
+    dir: &StateDir,
+    run: Option<&RunId>,
+    args: &RunArgs,
+    ui: &Ui,
+    work: impl AsyncFnOnce(Engine<'_>) -> Result<RunState, RunError>,
+) -> Result<Exit, CommandError> {
+    let documents = execute::documents_of(plan, &args.documents)?;
+    let site = documents.site(Some(&plan.site.name))?;
+    let state = with_session(site, args.world.file(), ui, async |session| {
+        let mut watch = Watch::new(ui, session.clock);
+        let holder = execute::holder();
+        let engine = Engine {
+            fleet: &session.fleet,
+            clock: session.clock,
+            state: dir,
+            sink: &mut watch,
+            interrupt: session.interrupt.clone(),
+            tool: TOOL,
+            holder: &holder,
+        };
+        work(engine).await.map_err(|error| execute::failed(error, dir, run, args))
+    })?;
+    execute::report(&state, args, ui)
+}
+
+/// The run that is meant, with its plan: the one that is named, or the only unfinished one.
+pub fn find(run: Option<&str>, args: &RunArgs) -> Result<(StateDir, RunId, Plan), CommandError> {
+    let path = &args.state.dir;
+    if !path.exists() {
+        return Err(CommandError::words(Exit::Invalid, format!("there is no state directory {}", path.display()))
+            .hint("name it with `--state DIR`; if it is lost: `poolwright resume --from-live PLAN`"));
+    }
+    let dir = StateDir::open(path)?;
+    let run = match run {
+        Some(run) => RunId(run.to_owned()),
+        None => only_unfinished(&dir)?,
+    };
+    let plan = match status(&dir, &run) {
+        Ok(state) => state.plan,
+        // Spent, and not a line was written.
+        Err(error) => match dir.plan_of(&run)? {
+            Some(plan) => plan,
+            None => return Err(execute::failed(error, &dir, Some(&run), args)),
+        },
+    };
+    let plan = dir.plan(&plan)?;
+    Ok((dir, run, plan))
+}
+
+fn only_unfinished(dir: &StateDir) -> Result<RunId, CommandError> {
+    let mut unfinished = Vec::new();
+    for run in dir.runs()? {
+        // One that cannot be read is not finished either: it is named below, or found alone.
+        if status(dir, &run).map_or(true, |state| state.exit() != rollout::Exit::Done) {
+            unfinished.push(run);
+        }
+    }
+    match unfinished.as_slice() {
+        [run] => Ok(run.clone()),
+        [] => {
+            Err(CommandError::words(Exit::Invalid, format!("there is no unfinished run in {}", dir.path().display()))
+                .hint("`poolwright status` shows the runs"))
+        }
+        several => {
+            let names: Vec<&str> = several.iter().map(RunId::as_str).collect();
+            Err(CommandError::words(Exit::Invalid, format!("several runs are unfinished: {}", names.join(", ")))
+                .hint(format!("say which; `poolwright status {}` shows how it stands", names[names.len() - 1])))
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `sim`: a simulated fleet on a port.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::base::net::colons;
+use crate::cli::args::{SimArgs, SimCommand};
+use crate::cli::session::{runtime, signals};
+use crate::cli::{CommandError, Exit, Ui};
+use crate::rollout::{Signal, interrupt};
+use crate::sim::{World, serve};
+
+pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    if let Some(SimCommand::Reset(reset)) = &args.command {
+        let forgotten = World::reset(&reset.world)?;
+        ui.talk(if forgotten { "the fleet is as its document says" } else { "there was nothing to put back" });
+        return Ok(Exit::Done);
+    }
+    let Some(file) = &args.world else {
+        unreachable!("the argument is required unless there is a subcommand");
+    };
+    let world = World::open(file)?;
+    world.set_speed(args.speed);
+    let runtime = runtime(false)?;
+    let ended = runtime.block_on(async {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+        let served = serve(world.clone(), address).await.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        ui.data(&format!("address: {}\nthumbprint: {}\n", served.addr, colons(&served.thumbprint)));
+        ui.talk(format!(
+            "write them into a Site as `address` and `trust: {{thumbprint: ...}}`; the vCenter is {} with instance {}",
+            world.spec().vcenter.version,
+            world.spec().vcenter.instance_uuid
+        ));
+        for user in &world.spec().vcenter.users {
+            ui.talk(format!("user {}, password {}", user.name, user.password));
+        }
+        ui.talk("Ctrl-C ends it");
+        let (raise, interrupt) = interrupt();
+        let signals = tokio::spawn(signals(raise));
+        interrupt.first().await;
+        signals.abort();
+        Ok(interrupt.raised())
+    });
+    world.save()?;
+    // To be stopped is how a server ends.
+    ended.map(|signal| match signal {
+        Some(Signal::Terminate | Signal::Interrupt) | None => Exit::Done,
+    })
+}

@@ -1,0 +1,39 @@
+//! From documents and a session to a plan.
+
+use super::documents::Documents;
+use super::execute::TOOL;
+use super::session::Session;
+use super::{CommandError, Ui};
+use crate::document::Document;
+use crate::inventory::Site;
+use crate::model::HostRef;
+use crate::plan::{self, Plan};
+use crate::profile;
+use crate::report::words;
+
+/// Reads the hosts that the pools of the site name, and plans them.
+///
+/// # Errors
+/// The vCenter cannot be read; a selector that matches nothing.
+pub async fn make_plan(
+    session: &Session,
+    documents: &Documents,
+    site: &Document<Site>,
+    ui: &Ui,
+) -> Result<Plan, CommandError> {
+    let fleet = &session.fleet;
+    ui.busy("reading the names of clusters and hosts");
+    let roster = session.read(fleet.roster()).await??;
+    for note in &roster.notes {
+        ui.note(note);
+    }
+    let resolved =
+        profile::resolve(&documents.loaded.pools, site, &roster).map_err(|findings| documents.wrong(findings))?;
+    let pools = &resolved.desired.pools;
+    let hosts: Vec<HostRef> = pools.iter().flat_map(|pool| &pool.hosts).map(|pin| pin.host.clone()).collect();
+    ui.busy(format!("reading {}", words::count(hosts.len(), "host")));
+    let observed = session.read(fleet.facts(&hosts)).await?;
+    let inputs = documents.inputs(&site.name);
+    let plan = plan::plan(&resolved.desired, &observed, &inputs, TOOL, session.clock.now());
+    Ok(plan)
+}

@@ -1,0 +1,159 @@
+//! A session on the vCenter of a site, or on a simulated one: credentials, runtime, signals, and a
+//! logout on every way out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{CommandError, Exit, Ui};
+use crate::base::clock::Clock;
+use crate::base::net::{Network, RealNetwork};
+use crate::base::secret::SecretRef;
+use crate::document::Document;
+use crate::inventory::Site;
+use crate::observe::Fleet;
+
+use crate::rollout::{Interrupt, Raise, Signal, interrupt};
+use crate::sim::{SimNetwork, World};
+
+/// What a command works with while the session lasts.
+pub struct Session {
+    /// The fleet, logged in.
+    pub fleet: Fleet,
+    /// The time: of this machine, or of the simulated fleet.
+    pub clock: Clock,
+    /// Signals that came.
+    pub interrupt: Interrupt,
+}
+
+/// Logs in, works, logs out.
+///
+/// With a world everything happens in this process, on a paused runtime: where the fleet would take
+/// an hour, the clock jumps. What is left of the world is saved whatever the work came to.
+pub fn with_session<T>(
+    site: &Document<Site>,
+    world: Option<&Path>,
+    ui: &Ui,
+    work: impl AsyncFnOnce(&Session) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    // Before the paused runtime: its clock would run out while a command gives the password.
+    let (user, password) = runtime(false)?.block_on(credentials(site))?;
+    let simulated = world.map(World::open).transpose()?;
+    let runtime = runtime(simulated.is_some())?;
+    let result = runtime.block_on(async {
+        let (network, clock): (Arc<dyn Network>, Clock) = match &simulated {
+            Some(world) => (Arc::new(SimNetwork::new(world.clone())), world.clock()),
+            None => (Arc::new(RealNetwork), Clock::system()),
+        };
+        let (raise, interrupt) = interrupt();
+        let listening = tokio::spawn(signals(raise));
+        ui.busy(format!("logging in to {}", site.spec.vcenter.address.value));
+        let connected = tokio::select! {
+            () = interrupt.first() => Err(stopped(&interrupt)),
+            fleet = Fleet::connect(&site.name, &site.spec, &user, password, network.as_ref(), clock) => {
+                fleet.map_err(|error| CommandError::from(error))
+            }
+        };
+        let result = match connected {
+            Ok(fleet) => {
+                let session = Session { fleet, clock, interrupt };
+                let result = work(&session).await;
+                ui.idle();
+                if let Err(error) = session.fleet.close().await {
+                    tracing::warn!(%error, "the logout failed; the session ends by itself");
+                }
+                result
+            }
+            Err(error) => Err(error),
+        };
+        listening.abort();
+        result
+    });
+    // A question that nobody answered must not keep the process.
+    runtime.shutdown_background();
+    if let Some(world) = &simulated {
+        world.save()?;
+    }
+    result
+}
+
+impl Session {
+    /// Reads: the first signal ends them.
+    pub async fn read<T>(&self, reading: impl Future<Output = T>) -> Result<T, CommandError> {
+        tokio::select! {
+            () = self.interrupt.first() => Err(stopped(&self.interrupt)),
+            read = reading => Ok(read),
+        }
+    }
+
+    /// Asks a question that only `yes` answers with yes.
+    pub async fn confirm(&self, ui: &Ui, question: &str) -> Result<bool, CommandError> {
+        ui.ask(question);
+        let answer = tokio::task::spawn_blocking(Ui::answer);
+        let answer = self.read(answer).await?;
+        Ok(answer.is_ok_and(|answer| answer.trim() == "yes"))
+    }
+}
+
+/// A command that a signal ended before it changed anything.
+fn stopped(interrupt: &Interrupt) -> CommandError {
+    match interrupt.raised() {
+        Some(Signal::Terminate) => CommandError::words(Exit::Terminated, "stopped by SIGTERM; nothing was changed"),
+        Some(Signal::Interrupt) | None => {
+            CommandError::words(Exit::Interrupted, "stopped by Ctrl-C; nothing was changed")
+        }
+    }
+}
+
+/// The runtime of a command; paused, its clock jumps to whatever is waited for.
+pub fn runtime(paused: bool) -> Result<Runtime, CommandError> {
+    let runtime = Builder::new_current_thread().enable_all().start_paused(paused).build();
+    runtime.map_err(|error| {
+        CommandError::new(Exit::Internal, anyhow::Error::new(error).context("cannot start the runtime"))
+    })
+}
+
+/// The user and the password, from their references.
+async fn credentials(site: &Document<Site>) -> Result<(String, SecretString), CommandError> {
+    let credentials = &site.spec.vcenter.credentials;
+    let user = match credentials.user_ref() {
+        None => credentials.user.value.clone(),
+        Some(reference) => resolve(reference.as_str(), site, "user").await?.expose_secret().to_owned(),
+    };
+    Ok((user, resolve(credentials.password.value.as_str(), site, "password").await?))
+}
+
+async fn resolve(reference: &str, site: &Document<Site>, field: &str) -> Result<SecretString, CommandError> {
+    let place = &site.spec.vcenter.credentials.password.place.file;
+    let context = format!("cannot get the {field} of site {} ({place})", site.name.value);
+    let reference: SecretRef = reference
+        .parse()
+        .map_err(|error| CommandError::new(Exit::Invalid, anyhow::Error::new(error).context(context.clone())))?;
+    reference.resolve().await.map_err(|error| CommandError::from(error).context(context))
+}
+
+/// Raises each signal that comes; never ends.
+pub async fn signals(raise: Raise) {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut interrupts), Ok(mut terminations)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        else {
+            tracing::warn!("signals cannot be caught: Ctrl-C ends the program at once");
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = interrupts.recv() => raise.raise(Signal::Interrupt),
+                _ = terminations.recv() => raise.raise(Signal::Terminate),
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    while tokio::signal::ctrl_c().await.is_ok() {
+        raise.raise(Signal::Interrupt);
+    }
+}

@@ -1,0 +1,64 @@
+//! Live progress of a run: a line for each event, and what is waited for.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::Ui;
+use crate::base::clock::Clock;
+use crate::model::HostName;
+use crate::report::{self, words};
+use crate::rollout::{Entry, RunState, Sink, Waiting};
+
+/// How often the same wait is told again where there is no terminal, in seconds: often enough that a
+/// CI job which is watched does not look dead, seldom enough that an hour of it is read.
+const AGAIN_S: i64 = 300;
+
+/// Shows a run to the person who started it.
+pub struct Watch<'a> {
+    ui: &'a Ui,
+    clock: Clock,
+    /// What was told last of each host, without its figures, and when.
+    told: BTreeMap<HostName, (String, Timestamp)>,
+}
+
+impl<'a> Watch<'a> {
+    /// Shows it on this terminal.
+    pub fn new(ui: &'a Ui, clock: Clock) -> Self {
+        Self { ui, clock, told: BTreeMap::new() }
+    }
+}
+
+impl Sink for Watch<'_> {
+    fn entry(&mut self, entry: &Entry, _: &RunState) {
+        if let Some(line) = report::event(entry) {
+            self.ui.talk(line);
+        }
+    }
+
+    fn waiting(&mut self, waiting: &Waiting<'_>) {
+        let Waiting { host, what, since, until, .. } = waiting;
+        let now = self.clock.now();
+        let line = report::waiting(waiting);
+        if self.ui.has_terminal() {
+            self.ui.busy(format!(
+                "{line}, for {}, given up in {}",
+                words::span(now.as_second() - since.as_second()),
+                words::span(until.as_second() - now.as_second())
+            ));
+            return;
+        }
+        let what = unnumbered(what);
+        let known = self.told.get(*host);
+        let due = known.is_none_or(|(told, at)| *told != what || now.as_second() - at.as_second() >= AGAIN_S);
+        if due {
+            self.told.insert((*host).clone(), (what, now));
+            self.ui.talk(format!("{}  {line}, since {}", words::clock(now), words::clock(*since)));
+        }
+    }
+}
+
+/// What is waited for without its figures: a count or a time that goes on is no news.
+fn unnumbered(what: &[String]) -> String {
+    what.iter().flat_map(|line| line.chars()).filter(|character| !character.is_ascii_digit()).collect()
+}
