@@ -4,15 +4,14 @@
 //!   document/
 //!     fleet       vCenter, datacenters, clusters, hosts, GPUs, VMs
 //!     behaviour   readings, boot, faults, actors: how the fleet behaves
-//!     span        durations: `4m`, `0s`
 //! ```
 //!
 //! Every value but names has a default, which `schema World` prints. Knows nothing of SOAP.
 
 mod behaviour;
 mod fleet;
-mod span;
 
+pub use crate::document::Span;
 pub use behaviour::{
     Actor, Boot, Deed, DeviceTypeReading, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie, Readings,
     RebindReading, Trigger, WhilePassthrough,
@@ -21,4 +20,3 @@ pub use fleet::{
     Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, Power, StartPower,
     User, VcenterSpec, VgpuSize, Vm, VmDevice, WorldSpec,
 };
-pub use span::Span;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::build_host::{NewHost, make_host};
 use super::error::WorldError;
 use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, State, Vm};
-use crate::model::PciAddress;
+use crate::model::{HostPattern, PciAddress};
 use crate::sim::behaviour::{Due, Transition};
 use crate::sim::document::{
     Cluster as ClusterSpec, Datacenter as DatacenterSpec, HostGroup, Vm as VmSpec, VmDevice, WorldSpec,
@@ -273,18 +273,10 @@ pub(super) fn uuid(of: &str) -> String {
 
 /// `esx-[01-03]` is `esx-01`, `esx-02`, `esx-03`.
 fn expand(pattern: &str, at: &str) -> Result<Vec<String>, WorldError> {
-    let fail = || impossible(&format!("{at}.names"), format!("`{pattern}` is not a name nor a range as `esx-[01-03]`"));
-    let Some((before, rest)) = pattern.split_once('[') else {
-        return if pattern.is_empty() { Err(fail()) } else { Ok(vec![pattern.to_owned()]) };
-    };
-    let (range, after) = rest.split_once(']').ok_or_else(fail)?;
-    let (from, to) = range.split_once('-').ok_or_else(fail)?;
-    let width = from.len();
-    let (from, to): (u32, u32) = (from.parse().map_err(|_| fail())?, to.parse().map_err(|_| fail())?);
-    if from > to {
-        return Err(fail());
-    }
-    Ok((from..=to).map(|number| format!("{before}{number:0width$}{after}")).collect())
+    let names = pattern.parse::<HostPattern>().ok().and_then(|pattern| pattern.names().map(<[String]>::to_vec));
+    names.ok_or_else(|| {
+        impossible(&format!("{at}.names"), format!("`{pattern}` is not a name nor a range as `esx-[01-03]`"))
+    })
 }
 
 #[cfg(test)]
@@ -295,7 +287,7 @@ mod tests {
     fn names_expand_with_their_zeros() {
         assert_eq!(expand("esx-[08-10].lab", "x").unwrap(), ["esx-08.lab", "esx-09.lab", "esx-10.lab"]);
         assert_eq!(expand("esx-07", "x").unwrap(), ["esx-07"]);
-        for wrong in ["", "esx-[1", "esx-[a-b]", "esx-[3-1]"] {
+        for wrong in ["", "esx-[1", "esx-[a-b]", "esx-[3-1]", "esx-*"] {
             assert!(expand(wrong, "x").is_err(), "{wrong}");
         }
     }
