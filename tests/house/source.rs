@@ -204,7 +204,9 @@ impl<'ast> Visit<'ast> for Reader {
         if let Meta::List(list) = &attribute.meta {
             self.tokens(list.tokens.clone(), &[]);
             for literal in literals(list.tokens.clone()) {
-                if let Ok(path) = literal.parse::<syn::Path>() {
+                if literal.value().contains("::")
+                    && let Ok(path) = literal.parse::<syn::Path>()
+                {
                     self.visit_path(&path);
                 }
             }
