@@ -175,12 +175,13 @@ impl Error {
 }
 
 /// Faults with which a server refuses before it does anything. Any other may come from half way.
-const REFUSED: [&str; 11] = [
+const REFUSED: [&str; 12] = [
     fault::NOT_AUTHENTICATED,
     fault::NO_PERMISSION,
     fault::INVALID_STATE,
     fault::INVALID_ARGUMENT,
     fault::INVALID_REQUEST,
+    fault::METHOD_NOT_FOUND,
     fault::INVALID_PROPERTY,
     fault::MANAGED_OBJECT_NOT_FOUND,
     fault::TASK_IN_PROGRESS,

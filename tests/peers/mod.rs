@@ -1,1 +1,3 @@
-//! peers
+//! Programs that we did not write, which judge us.
+
+mod vcsim;

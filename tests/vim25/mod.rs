@@ -2,8 +2,10 @@
 
 mod golden;
 mod inventory;
+mod net;
 pub mod recordings;
 mod retries;
 pub mod script;
 mod session;
 mod tasks;
+mod tolerance;

@@ -132,6 +132,8 @@ impl ServerCertVerifier for Verifier {
 fn words(error: &CertificateError, name: &ServerName<'_>) -> String {
     match error {
         CertificateError::UnknownIssuer => "no authority that we trust has signed it".to_owned(),
+        // The authorities of two vCenters have one name ("CA") and different keys.
+        CertificateError::BadSignature => "another authority of the same name has signed it".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

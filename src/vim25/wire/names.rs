@@ -219,6 +219,8 @@ pub mod fault {
     pub const INVALID_PROPERTY: &str = "InvalidProperty";
     /// The request has the wrong shape.
     pub const INVALID_REQUEST: &str = "InvalidRequest";
+    /// The server does not have the method.
+    pub const METHOD_NOT_FOUND: &str = "MethodNotFound";
     /// The collector does not know this version of its updates.
     pub const INVALID_COLLECTOR_VERSION: &str = "InvalidCollectorVersion";
     /// The object is gone.

@@ -351,7 +351,11 @@ fn type_name(resolver: &NamespaceResolver, value: &str) -> TypeName {
 
 fn resolved(result: ResolveResult<'_>) -> Namespace {
     match result {
-        ResolveResult::Bound(namespace) => Namespace::of(namespace.into_inner()),
+        // The reader keeps the name as it is written; one that cannot be unescaped is none of ours.
+        ResolveResult::Bound(namespace) => match quick_xml::escape::unescape(namespace.into_inner()) {
+            Ok(uri) => Namespace::of(&uri),
+            Err(_) => Namespace::Other(namespace.into_inner().to_owned()),
+        },
         ResolveResult::Unbound => Namespace::None,
         ResolveResult::Unknown(prefix) => Namespace::Other(prefix),
     }

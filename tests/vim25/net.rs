@@ -1,0 +1,311 @@
+//! The real network against TLS servers on this machine.
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use poolwright::base::net::{Endpoint, NetError, Network, RealNetwork, Trust, collect, colons, fingerprint};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::script::says;
+
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// Authorities and a certificate that they signed.
+struct Certified {
+    ca: tempfile::NamedTempFile,
+    leaf: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+}
+
+fn certified(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Certified {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let mut ca = tempfile::NamedTempFile::new().unwrap();
+    // Some text before it, as bundles have.
+    write!(ca, "# our authority\n{}", issuer.pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+    change(&mut params);
+    let leaf = params.signed_by(&key, &issuer).unwrap();
+    Certified { ca, leaf: leaf.der().clone(), key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())) }
+}
+
+/// A server with this certificate; counts requests.
+struct Served {
+    authority: String,
+    requests: Arc<AtomicUsize>,
+    alpn: Arc<std::sync::Mutex<Vec<Option<Vec<u8>>>>>,
+}
+
+async fn serve(
+    certified: &Certified,
+    answer: impl Fn(Request<Incoming>) -> Option<Answer> + Send + Sync + 'static,
+) -> Served {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.leaf.clone()], certified.key.clone_key())
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let served = Served {
+        authority: listener.local_addr().unwrap().to_string(),
+        requests: Arc::default(),
+        alpn: Arc::default(),
+    };
+    let (requests, alpn, answer) = (Arc::clone(&served.requests), Arc::clone(&served.alpn), Arc::new(answer));
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(stream) = acceptor.accept(stream).await else { continue };
+            alpn.lock().unwrap().push(stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec));
+            let (requests, answer) = (Arc::clone(&requests), Arc::clone(&answer));
+            let service = service_fn(move |request| {
+                requests.fetch_add(1, Ordering::SeqCst);
+                // No answer: the connection is closed.
+                let result = answer(request).ok_or_else(|| std::io::Error::other("closed"));
+                async move { result }
+            });
+            let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+            tokio::spawn(connection);
+        }
+    });
+    served
+}
+
+fn whole(status: u16, body: impl Into<Bytes>) -> Answer {
+    let body = Full::new(body.into()).boxed_unsync();
+    Response::builder().status(status).body(body).unwrap()
+}
+
+fn hello(_: Request<Incoming>) -> Option<Answer> {
+    Some(whole(200, "hello"))
+}
+
+fn request() -> Request<Bytes> {
+    Request::post("/sdk").body(Bytes::from_static(b"<x/>")).unwrap()
+}
+
+async fn ask(authority: &str, trust: Trust) -> Result<Response<Bytes>, NetError> {
+    let endpoint = Endpoint { authority: authority.to_owned(), trust };
+    let answer = RealNetwork.open(&endpoint)?.exchange(request()).await?;
+    collect(authority, answer, 1 << 20).await
+}
+
+fn ca(certified: &Certified) -> Trust {
+    Trust::CaFile(certified.ca.path().to_owned())
+}
+
+#[tokio::test]
+async fn an_authority_and_the_name_make_trust() {
+    let certified = certified(&["127.0.0.1", "localhost"], |_| {});
+    let served = serve(&certified, |request| {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        Some(whole(200, format!("{method} {uri} {:?}", request.headers().get("host").unwrap())))
+    })
+    .await;
+    let answer = ask(&served.authority, ca(&certified)).await.unwrap();
+    assert_eq!(answer.body(), &format!("POST /sdk {:?}", served.authority));
+    // HTTP/1.1 by negotiation: vCenter's SOAP is not spoken over HTTP/2.
+    assert_eq!(*served.alpn.lock().unwrap(), [Some(b"http/1.1".to_vec())]);
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_in_the_certificate_is_told_with_the_thumbprint_to_pin() {
+    let certified = certified(&["vc.example.net"], |_| {});
+    let served = serve(&certified, hello).await;
+    let error = ask(&served.authority, ca(&certified)).await.unwrap_err();
+    let thumbprint = colons(&fingerprint(&certified.leaf));
+    let expected = format!(
+        "the certificate of {} is not trusted: it is not for the name 127.0.0.1 (SHA-256 {thumbprint})",
+        served.authority
+    );
+    assert_eq!(error.to_string(), expected);
+    assert!(error.not_sent());
+    assert_eq!(served.requests.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_authority_that_nobody_named_is_told_with_the_thumbprint() {
+    let shown = certified(&["127.0.0.1"], |_| {});
+    let served = serve(&shown, hello).await;
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, "Somebody Else");
+    let other = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(other.pem().as_bytes()).unwrap();
+    let error = ask(&served.authority, Trust::CaFile(file.path().to_owned())).await.unwrap_err();
+    let NetError::Untrusted { reason, thumbprint, .. } = error else { panic!("{error:?}") };
+    assert_eq!(reason, "no authority that we trust has signed it");
+    assert_eq!(thumbprint, colons(&fingerprint(&shown.leaf)));
+
+    // The authorities of two vCenters have one name and different keys.
+    let namesake = certified(&["127.0.0.1"], |_| {});
+    let error = ask(&served.authority, ca(&namesake)).await.unwrap_err();
+    let NetError::Untrusted { reason, thumbprint, .. } = error else { panic!("{error:?}") };
+    assert_eq!(reason, "another authority of the same name has signed it");
+    assert_eq!(thumbprint, colons(&fingerprint(&shown.leaf)));
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_not_trusted() {
+    let certified = certified(&["127.0.0.1"], |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+    let served = serve(&certified, hello).await;
+    let error = ask(&served.authority, ca(&certified)).await.unwrap_err();
+    let NetError::Untrusted { reason, .. } = error else { panic!("{error:?}") };
+    assert_eq!(reason, "it has expired");
+}
+
+#[tokio::test]
+async fn the_system_does_not_trust_an_authority_of_ours() {
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let served = serve(&certified, hello).await;
+    let error = ask(&served.authority, Trust::System).await.unwrap_err();
+    // Setup, where this machine has no authorities at all.
+    assert!(matches!(error, NetError::Untrusted { .. } | NetError::Setup { .. }), "{error:?}");
+    assert_eq!(served.requests.load(Ordering::SeqCst), 0);
+}
+
+/// The certificate has another name, is expired, and comes from nowhere; the pin decides.
+#[tokio::test]
+async fn c11_a_pin_decides_over_the_name() {
+    let certified = certified(&["other.example.net"], |params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+    let served = serve(&certified, hello).await;
+    let pin = fingerprint(&certified.leaf);
+    let answer = ask(&served.authority, Trust::Thumbprint(pin)).await.unwrap();
+    assert_eq!(answer.body(), "hello");
+
+    let mut wrong = pin;
+    wrong[31] ^= 1;
+    let error = ask(&served.authority, Trust::Thumbprint(wrong)).await.unwrap_err();
+    let NetError::Untrusted { reason, thumbprint, .. } = error else { panic!("{error:?}") };
+    assert_eq!(reason, "it is another one than the pinned one");
+    assert_eq!(thumbprint, colons(&pin));
+}
+
+/// A pin says which certificate, and its holder still has to prove that it has the key.
+#[tokio::test]
+async fn a_pinned_certificate_without_its_key_is_no_server() {
+    let (shown, thief) = (certified(&["a.example.net"], |_| {}), certified(&["b.example.net"], |_| {}));
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let key = provider.key_provider.load_private_key(thief.key.clone_key()).unwrap();
+    let stolen = rustls::sign::CertifiedKey::new(vec![shown.leaf.clone()], key);
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(stolen)));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    let server = tokio::spawn(async move { acceptor.accept(listener.accept().await.unwrap().0).await.is_ok() });
+    let error = ask(&authority, Trust::Thumbprint(fingerprint(&shown.leaf))).await.unwrap_err();
+    assert!(matches!(error, NetError::Connect { .. }), "{error:?}");
+    assert!(!server.await.unwrap());
+}
+
+#[tokio::test]
+async fn c11_a_redirect_is_handed_up_and_not_followed() {
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let elsewhere = serve(&certified, hello).await;
+    let location = format!("https://{}/sdk", elsewhere.authority);
+    let served = serve(&certified, move |_| {
+        let mut answer = whole(307, "");
+        answer.headers_mut().insert("location", location.parse().unwrap());
+        Some(answer)
+    })
+    .await;
+    let answer = ask(&served.authority, ca(&certified)).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!((served.requests.load(Ordering::SeqCst), elsewhere.requests.load(Ordering::SeqCst)), (1, 0));
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_after_the_request_leaves_it_open_and_nothing_is_repeated() {
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let served = serve(&certified, |_| None).await;
+    let error = ask(&served.authority, ca(&certified)).await.unwrap_err();
+    assert!(matches!(error, NetError::Broken { .. }) && !error.not_sent(), "{error:?}");
+    assert_eq!(served.requests.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_port_where_nobody_listens_was_not_sent_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let error = ask(&authority, Trust::Thumbprint([0; 32])).await.unwrap_err();
+    assert!(matches!(error, NetError::Connect { .. }) && error.not_sent(), "{error:?}");
+    assert!(error.to_string().contains(&authority), "{error}");
+    assert!(says(&error).to_lowercase().contains("refused"), "{}", says(&error));
+}
+
+#[tokio::test]
+async fn the_length_of_an_answer_is_that_of_its_unpacked_text() {
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let served = serve(&certified, |request| {
+        assert!(request.headers()["accept-encoding"].to_str().unwrap().contains("gzip"));
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packed.write_all(&vec![b'a'; 2 << 20]).unwrap();
+        let mut answer = whole(200, packed.finish().unwrap());
+        answer.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+        Some(answer)
+    })
+    .await;
+    let error = ask(&served.authority, ca(&certified)).await.unwrap_err();
+    assert!(matches!(error, NetError::TooLong { limit: 1_048_576, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_body_comes_as_it_is_sent() {
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let served = serve(&certified, |_| {
+        let first = futures::stream::iter([Ok(Frame::data(Bytes::from_static(b"first")))]);
+        // It never ends.
+        let body = StreamBody::new(futures::StreamExt::chain(first, futures::stream::pending()));
+        Some(Response::new(body.boxed_unsync()))
+    })
+    .await;
+    let endpoint = Endpoint { authority: served.authority.clone(), trust: ca(&certified) };
+    let mut answer = RealNetwork.open(&endpoint).unwrap().exchange(request()).await.unwrap();
+    let frame = answer.body_mut().frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "first");
+}
+
+#[test]
+fn trust_that_cannot_be_read_names_its_file() {
+    let mut empty = tempfile::NamedTempFile::new().unwrap();
+    write!(empty, "no certificate").unwrap();
+    for path in [PathBuf::from("/nowhere/ca.pem"), empty.path().to_owned()] {
+        let endpoint = Endpoint { authority: "vc.example.net".into(), trust: Trust::CaFile(path.clone()) };
+        let Err(error) = RealNetwork.open(&endpoint) else { panic!("{}", path.display()) };
+        assert!(matches!(error, NetError::Setup { .. }) && error.not_sent(), "{error:?}");
+        assert!(says(&error).contains(&path.display().to_string()), "{}", says(&error));
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_refused() {
+    for authority in ["", "vc example", "https://vc.example.net", "vc.example.net/sdk"] {
+        let endpoint = Endpoint { authority: authority.into(), trust: Trust::Thumbprint([0; 32]) };
+        assert!(RealNetwork.open(&endpoint).is_err(), "{authority}");
+    }
+}
