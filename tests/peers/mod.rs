@@ -1,3 +1,4 @@
 //! Programs that we did not write, which judge us.
 
+mod pyvmomi;
 mod vcsim;

@@ -1,0 +1,145 @@
+//! pyVmomi, VMware's own client, uses the simulator on a real port: what it can do, any client can.
+//!
+//! `tests/run` installs it under `target/peers/pyvmomi`. Without it these tests say so and pass; with
+//! `CI=true` they fail.
+
+use std::path::PathBuf;
+
+use poolwright::sim::{Served, World, serve};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// How many times faster the world runs: a boot of four minutes takes two seconds.
+const SPEED: u32 = 120;
+
+const WORLD: &str = r#"
+apiVersion: poolwright/v1
+kind: World
+metadata: {name: peers}
+spec:
+  readings: {whilePassthrough: ignored, rebind: never}
+  vcenter: {address: vc.lab, users: [{name: pw@vsphere.local, password: lab}]}
+  datacenters:
+    - path: /Prod/EU/DC1
+      clusters:
+        - name: gpu-a
+          hosts:
+            - names: esx-01
+              driver: {component: NVD-AIE-800, version: 580.95.02}
+              boot: {flaps: 1, stale: 30s}
+              gpus: [{model: h100-nvl-94, count: 2, numa: [0, 1], mode: {passthrough: {label: train}}}]
+            - names: esx-02
+              driver: {component: NVD-AIE-800, version: 580.95.02}
+              gpus: [{model: a100-pcie-40, count: 1, virtualFunctions: 4, mode: {vgpu: {size: same}}}]
+          vms:
+            - name: one
+              host: esx-02
+              power: on
+              devices: [{vgpu: grid_a100-40c}, {dynamicDirectPath: train}]
+"#;
+
+/// The interpreter with pyVmomi, if it is installed.
+fn python() -> Option<PathBuf> {
+    let python = PathBuf::from("target/peers/pyvmomi/bin/python");
+    let there = python.exists();
+    assert!(there || std::env::var("CI").as_deref() != Ok("true"), "pyVmomi is not installed; tests/run installs it");
+    if !there {
+        eprintln!("skipped: pyVmomi is not installed; tests/run installs it");
+    }
+    there.then_some(python)
+}
+
+struct Peer {
+    python: PathBuf,
+    served: Served,
+    world: World,
+    dir: tempfile::TempDir,
+}
+
+impl Peer {
+    async fn start() -> Option<Self> {
+        let python = python()?;
+        let world = World::parse("peers", WORLD.as_bytes()).unwrap();
+        world.set_speed(SPEED);
+        let served = serve(world.clone(), "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ca.pem"), &served.certificate).unwrap();
+        Some(Self { python, served, world, dir })
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Value {
+        let output = Command::new(&self.python)
+            .arg("tests/peers/pyvmomi/client.py")
+            .arg(self.served.addr.port().to_string())
+            .arg(self.dir.path().join("ca.pem"))
+            .args(arguments)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+const A: &str = "0000:17:00.0";
+const B: &str = "0000:97:00.0";
+
+#[tokio::test]
+async fn pyvmomi_logs_in_walks_the_inventory_and_reads_graphics_and_pci_state() {
+    let Some(peer) = Peer::start().await else { return };
+    let seen = peer.run(&["walk"]).await;
+    assert_eq!(
+        (&seen["version"], &seen["user"], &seen["pages"]),
+        (&json!("8.0.3"), &json!("VSPHERE.LOCAL\\pw"), &json!(2))
+    );
+    let paths = seen["paths"].as_array().unwrap();
+    assert!(paths.contains(&json!("/Datacenters/Prod/EU/DC1/host/gpu-a/esx-02")), "{paths:?}");
+    assert!(paths.contains(&json!("/Datacenters/Prod/EU/DC1/vm/one")));
+    let one = &seen["hosts"]["esx-01"];
+    assert_eq!(one["nvidia"], json!([A, B]));
+    assert_eq!(one["gpus"][A], json!([null, "direct", "none", true, true]));
+    assert_eq!((&one["sriov"], &one["numa"]), (&json!(2), &json!([0, 1])));
+    assert!(one["intel"].as_u64().unwrap() > 0, "signed ids");
+    let two = &seen["hosts"]["esx-02"];
+    assert_eq!(two["nvidia"].as_array().unwrap().len(), 5, "a GPU and its virtual functions");
+    assert_eq!(two["gpus"][A], json!(["sharedDirect", "sharedDirect", "sameSize", false, false]));
+    let backings = &seen["vms"]["one"];
+    assert!(backings[0].as_str().unwrap().ends_with("VmiopBackingInfo"), "{backings}");
+    assert!(backings[1].as_str().unwrap().ends_with("DynamicBackingInfo"), "{backings}");
+    assert!(peer.world.log().is_empty(), "nothing was written");
+}
+
+#[tokio::test]
+async fn pyvmomi_alone_takes_a_host_from_passthrough_to_vgpu_while_another_client_reads() {
+    let Some(peer) = Peer::start().await else { return };
+    let (converted, walked) = tokio::join!(peer.run(&["convert", "esx-01"]), peer.run(&["walk"]));
+    assert_eq!(walked["hosts"].as_object().unwrap().len(), 2);
+    let step =
+        |name: &str| converted["steps"].as_array().unwrap().iter().find(|step| step[0] == name).unwrap()[1][A].clone();
+    assert_eq!(step("found"), json!([null, "direct", "none", true, true]));
+    assert_eq!(step("configured"), json!([null, "direct", "none", false, true]), "stored, ignored, pending");
+    assert_eq!(step("rebooted"), json!([null, "sharedDirect", "sameSize", false, false]), "by the host default");
+    assert_eq!(step("sent again"), json!(["sharedDirect", "sharedDirect", "mixedSize", false, false]));
+    assert!(converted["types"].as_array().unwrap().contains(&json!("nvidia_h100l-47c")));
+    assert_eq!(converted["field"], "pyVmomi");
+    let tally = peer.world.tally();
+    assert_eq!((tally.hosts["esx-01"].boots, tally.hosts["esx-01"].in_maintenance), (1, false));
+    assert!(peer.world.log().iter().all(|write| write.effect && write.object != "esx-02"));
+}
+
+#[tokio::test]
+async fn pyvmomi_reads_faults_by_their_types() {
+    let Some(peer) = Peer::start().await else { return };
+    let seen = peer.run(&["faults", "esx-01"]).await;
+    let expected = json!([
+        ["exit", "vim.fault.InvalidState"],
+        ["reboot", "vim.fault.InvalidState"],
+        ["option", "vim.fault.InvalidName"],
+        ["property", "vmodl.query.InvalidProperty"],
+        ["login", "vim.fault.InvalidLogin"],
+        ["in use", "vim.fault.PlatformConfigFault"],
+        ["task", "vmodl.fault.RequestCanceled"],
+    ]);
+    assert_eq!(seen["faults"], expected);
+}

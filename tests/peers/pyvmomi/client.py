@@ -1,0 +1,232 @@
+"""What an engineer would do with pyVmomi alone, against the simulator on a real port.
+
+    client.py PORT CERTIFICATE walk
+    client.py PORT CERTIFICATE convert HOST
+    client.py PORT CERTIFICATE faults HOST
+
+Prints what it saw as JSON; ends with a traceback and a status if anything is not as pyVmomi expects.
+"""
+
+import json
+import ssl
+import sys
+import time
+
+from pyVim.connect import Disconnect, SmartConnect
+from pyVim.task import WaitForTask
+from pyVmomi import vim, vmodl
+
+USER, PASSWORD = "pw@vsphere.local", "lab"
+
+
+def connect(port, certificate, password=PASSWORD):
+    context = ssl.create_default_context(cafile=certificate)
+    return SmartConnect(host="127.0.0.1", port=port, user=USER, pwd=password, sslContext=context)
+
+
+def collect(content, kind, paths):
+    """All objects of a type with these properties, by a container view and the property collector."""
+    view = content.viewManager.CreateContainerView(content.rootFolder, [kind], True)
+    collector = content.propertyCollector
+    spec = vmodl.query.PropertyCollector.FilterSpec(
+        objectSet=[
+            vmodl.query.PropertyCollector.ObjectSpec(
+                obj=view,
+                skip=True,
+                selectSet=[
+                    vmodl.query.PropertyCollector.TraversalSpec(
+                        name="view", type=vim.view.ContainerView, path="view", skip=False
+                    )
+                ],
+            )
+        ],
+        propSet=[vmodl.query.PropertyCollector.PropertySpec(type=kind, all=False, pathSet=paths)],
+    )
+    found = {}
+    page = collector.RetrievePropertiesEx([spec], vmodl.query.PropertyCollector.RetrieveOptions(maxObjects=1))
+    pages = 1
+    while page is not None:
+        for each in page.objects:
+            found[each.obj] = {change.name: change.val for change in each.propSet}
+        page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
+        pages += page is not None
+    view.Destroy()
+    return found, pages
+
+
+def folders(entity, path=""):
+    """The inventory, walked object by object."""
+    here = f"{path}/{entity.name}"
+    yield here
+    children = []
+    if isinstance(entity, vim.Folder):
+        children = entity.childEntity
+    elif isinstance(entity, vim.Datacenter):
+        children = [entity.hostFolder, entity.vmFolder, entity.datastoreFolder]
+    elif isinstance(entity, vim.ComputeResource):
+        children = entity.host
+    for child in children:
+        yield from folders(child, here)
+
+
+def gpus(host):
+    """Address -> configured type, active type, active mode, passthrough enabled and active."""
+    config, info = host.config.graphicsConfig, host.config.graphicsInfo or []
+    types = {entry.deviceId: entry.graphicsType for entry in config.deviceType or []}
+    passed = {entry.id: entry for entry in host.config.pciPassthruInfo}
+    return {
+        gpu.pciId: [
+            types.get(gpu.pciId),
+            gpu.graphicsType,
+            gpu.vgpuMode,
+            passed[gpu.pciId].passthruEnabled,
+            passed[gpu.pciId].passthruActive,
+        ]
+        for gpu in info
+    }
+
+
+def walk(service):
+    content = service.RetrieveContent()
+    hosts, pages = collect(
+        content,
+        vim.HostSystem,
+        ["name", "runtime.connectionState", "config.graphicsInfo", "hardware.pciDevice", "hardware.numaInfo", "summary"],
+    )
+    vms, _ = collect(content, vim.VirtualMachine, ["name", "runtime.powerState", "config.hardware.device"])
+    seen = {}
+    for host, values in hosts.items():
+        devices = values["hardware.pciDevice"]
+        seen[values["name"]] = {
+            "state": values["runtime.connectionState"],
+            "nvidia": [device.id for device in devices if device.vendorId == 0x10DE],
+            "intel": sum(device.vendorId == 0x8086 - 0x10000 for device in devices),
+            "sriov": sum(isinstance(info, vim.host.SriovInfo) for info in host.config.pciPassthruInfo),
+            "gpus": gpus(host),
+            "numa": [node.typeId for node in values["hardware.numaInfo"].numaNode],
+            "maintenance": values["summary"].runtime.inMaintenanceMode,
+        }
+    return {
+        "version": content.about.version,
+        "user": content.sessionManager.currentSession.userName,
+        "paths": list(folders(content.rootFolder)),
+        "pages": pages,
+        "hosts": seen,
+        "vms": {
+            values["name"]: [type(device.backing).__name__ for device in values["config.hardware.device"]]
+            for values in vms.values()
+        },
+    }
+
+
+def wait_for(what, condition, seconds=60):
+    """Waits for a state that comes by itself."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeoutError(what)
+        time.sleep(0.05)
+
+
+def reboot(host):
+    before = host.runtime.bootTime
+    WaitForTask(host.RebootHost_Task(force=False))
+    wait_for(
+        "the reboot",
+        lambda: host.runtime.connectionState == "connected" and (host.runtime.bootTime - before).total_seconds() > 60,
+    )
+
+
+def convert(service, name):
+    """Passthrough to time-sliced vGPU, the order of the reference's section 3.3-1."""
+    content = service.RetrieveContent()
+    hosts, _ = collect(content, vim.HostSystem, ["name"])
+    host = next(host for host, values in hosts.items() if values["name"] == name)
+    addresses = sorted(gpus(host))
+    steps = [["found", gpus(host)]]
+    WaitForTask(host.EnterMaintenanceMode_Task(timeout=600, evacuatePoweredOffVms=False))
+    assert host.runtime.inMaintenanceMode
+    passthru, graphics = host.configManager.pciPassthruSystem, host.configManager.graphicsManager
+    passthru.UpdatePassthruConfig(
+        [vim.host.PciPassthruConfig(id=address, passthruEnabled=False, hardwareLabel="") for address in addresses]
+    )
+
+    def share():
+        graphics.UpdateGraphicsConfig(
+            vim.host.GraphicsConfig(
+                hostDefaultGraphicsType="sharedDirect",
+                sharedPassthruAssignmentPolicy="performance",
+                deviceType=[
+                    vim.host.GraphicsConfig.DeviceType(
+                        deviceId=address, graphicsType="sharedDirect", vgpuMode="mixedSize"
+                    )
+                    for address in addresses
+                ],
+            )
+        )
+
+    share()
+    steps.append(["configured", gpus(host)])
+    reboot(host)
+    wait_for("fresh PCI state", lambda: not any(gpu[4] for gpu in gpus(host).values()))
+    steps.append(["rebooted", gpus(host)])
+    # While they were passed through the entries may have been ignored: sent again, they hold.
+    share()
+    steps.append(["sent again", gpus(host)])
+    WaitForTask(host.ExitMaintenanceMode_Task(timeout=0))
+    assert not host.runtime.inMaintenanceMode
+    fields = content.customFieldsManager
+    field = fields.AddCustomFieldDef("converted.by", vim.HostSystem)
+    fields.SetField(host, field.key, "pyVmomi")
+    values = {value.key: value.value for value in host.customValue}
+    return {"steps": steps, "types": list(host.config.sharedPassthruGpuTypes), "field": values[field.key]}
+
+
+def faults(service, port, certificate, name):
+    content = service.RetrieveContent()
+    hosts, _ = collect(content, vim.HostSystem, ["name"])
+    host = next(host for host, values in hosts.items() if values["name"] == name)
+    seen = []
+    attempts = {
+        "exit": lambda: host.ExitMaintenanceMode_Task(0),
+        "reboot": lambda: host.RebootHost_Task(False),
+        "option": lambda: content.setting.QueryOptions("no.such.key"),
+        "property": lambda: collect(content, vim.HostSystem, ["config.nonsense"]),
+        "login": lambda: connect(port, certificate, "wrong"),
+        "in use": lambda: host.configManager.pciPassthruSystem.UpdatePassthruConfig(
+            [vim.host.PciPassthruConfig(id="0000:00:00.0", passthruEnabled=True)]
+        ),
+    }
+    for what, attempt in attempts.items():
+        try:
+            attempt()
+            seen.append([what, None])
+        except vmodl.MethodFault as fault:
+            seen.append([what, type(fault).__name__])
+    # A task that fails says so in its info, and pyVim raises it.
+    task = host.EnterMaintenanceMode_Task(600)
+    task.CancelTask()
+    try:
+        WaitForTask(task)
+        seen.append(["task", None])
+    except vmodl.MethodFault as fault:
+        seen.append(["task", type(fault).__name__])
+    return {"faults": seen}
+
+
+def main():
+    port, certificate, what = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    service = connect(port, certificate)
+    try:
+        if what == "walk":
+            result = walk(service)
+        elif what == "convert":
+            result = convert(service, sys.argv[4])
+        else:
+            result = faults(service, port, certificate, sys.argv[4])
+    finally:
+        Disconnect(service)
+    json.dump(result, sys.stdout)
+
+
+main()
