@@ -27,6 +27,19 @@ pub(super) const DEVICE_RULES: &[&Rule] = &[
     &Rule::HOST_REBOOTS,
 ];
 
+/// The rules that need to know which GPUs the pool means.
+const BOUND_RULES: &[&Rule] = &[
+    &Rule::HOST_UNREADABLE,
+    &Rule::GPU_SELECT,
+    &Rule::GPU_NOT_CAPABLE,
+    &Rule::GPU_CONSOLE,
+    &Rule::GPU_LABEL,
+    &Rule::GPU_OTHER_PENDING,
+    &Rule::POOL_MIG,
+    &Rule::HOST_PENDING,
+    &Rule::HOST_REBOOTS,
+];
+
 /// Binds the groups of the pool to the GPUs of the host. None if a selector or the hardware is not
 /// what the profile says; the findings say what.
 pub(super) fn bind(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> Option<HostTarget> {
@@ -110,7 +123,7 @@ fn select(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> BTreeMap<Pci
             GpuSelect::NumaNode(node) => match by_node(view, *node, devices) {
                 Ok(matched) => matched,
                 Err(gap) => {
-                    sheet.unread(&[&Rule::HOST_UNREADABLE, &Rule::GPU_SELECT], &gap);
+                    sheet.unread(BOUND_RULES, &gap);
                     continue;
                 }
             },

@@ -84,14 +84,16 @@ pub(super) fn own_vms(view: &HostView) -> Result<impl Iterator<Item = &VmView>, 
 pub(super) fn powered_on(view: &HostView) -> Result<Vec<String>, Gap> {
     Ok(own_vms(view)?
         .filter(|vm| !matches!(vm.power, Fact::Known(PowerState::Off | PowerState::Suspended)))
-        .map(|vm| match &vm.power {
-            Fact::Known(_) => vm_name(vm),
-            Fact::Absent | Fact::Unknown { .. } => format!("{} (its power state could not be read)", vm_name(vm)),
-        })
+        .map(vm_label)
         .collect())
 }
 
-/// The name of a VM, or its reference where the name could not be read.
-pub(super) fn vm_name(vm: &VmView) -> String {
-    vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string())
+/// A VM for people: its name, or its reference where the name could not be read; with a word where its
+/// power state could not.
+pub(super) fn vm_label(vm: &VmView) -> String {
+    let name = vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string());
+    match &vm.power {
+        Fact::Known(_) => name,
+        Fact::Absent | Fact::Unknown { .. } => format!("{name} (its power state could not be read)"),
+    }
 }

@@ -110,6 +110,11 @@ fn is_driver(package: &Package) -> bool {
     ["NVD-AIE", "NVD-VGPU", "NVIDIA-VMWARE", "NVIDIA-AIE"].iter().any(|start| name.starts_with(start))
 }
 
+/// Whether a package of the host driver is installed; if that could not be read, it counts as so.
+pub(super) fn installed(view: &HostView) -> bool {
+    view.packages.known().is_none_or(|packages| packages.iter().any(is_driver))
+}
+
 /// Whether some GPU is owned by the driver, which proves it whatever its package is called.
 fn drives(view: &HostView) -> bool {
     let owned = |kind: &GraphicsType| matches!(kind, GraphicsType::Shared | GraphicsType::SharedDirect);

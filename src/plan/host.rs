@@ -256,9 +256,15 @@ fn others(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Option<
         .filter(|device| devices.passthru(device.address).is_some_and(|state| state.enabled != state.active))
         .map(|device| named(device))
         .collect();
+    let driver = driver::installed(view);
     for address in &target.others {
         match GpuSetting::of(view, *address) {
-            Ok(setting) if setting.is_pending() && setting.passthru_enabled == setting.passthru_active => {
+            // Listed above, with the devices.
+            Ok(setting) if setting.passthru_enabled != setting.passthru_active => {}
+            // A GPU that nobody drives is claimed at the next boot.
+            Ok(setting)
+                if setting.is_pending() || driver && setting.active_type == Fact::Known(GraphicsType::Basic) =>
+            {
                 pending.push(format!("{address}: {setting}"));
             }
             Ok(_) => {}
@@ -315,9 +321,18 @@ fn notes(sheet: &mut Sheet, view: &HostView, target: &HostTarget, work: Option<&
         let mut finding = sheet.here(&Rule::HOST_PENDING, "what is configured waits for a reboot".to_owned());
         finding.evidence = stuck.to_vec();
         sheet.add(finding);
-    } else if view.reboot_required == Fact::Known(true) {
-        let message = "vCenter says that the host needs a reboot, and not for its GPUs";
-        sheet.add(sheet.here(&Rule::HOST_PENDING, message).hint("a reboot of this plan activates that, too"));
+    } else {
+        match &view.reboot_required {
+            Fact::Known(true) => {
+                let message = "vCenter says that the host needs a reboot, and not for its GPUs";
+                sheet.add(sheet.here(&Rule::HOST_PENDING, message).hint("a reboot of this plan activates that, too"));
+            }
+            Fact::Known(false) | Fact::Absent => {}
+            Fact::Unknown { why } => {
+                let gap = Gap { what: "summary.rebootRequired".to_owned(), why: why.clone() };
+                sheet.unread(&[&Rule::HOST_PENDING], &gap);
+            }
+        }
     }
     if !target.others.is_empty() {
         let message = format!("no group of the pool selects {}: they are kept as they are", addresses(&target.others));

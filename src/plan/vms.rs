@@ -1,6 +1,6 @@
 //! What the VMs of a host say to a change of its GPUs.
 
-use super::blocks::{own_vms, powered_on, vm_name};
+use super::blocks::{own_vms, powered_on, vm_label};
 use super::sheet::Sheet;
 use super::{GpuSetting, HostTarget};
 use crate::catalog::{TypeKind, catalog};
@@ -17,12 +17,16 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
     let (mut suspended, mut stranded) = (Vec::new(), Vec::new());
     for vm in vms {
         let has_gpu = !matches!(&vm.gpus, Fact::Absent) && vm.gpus.known().is_none_or(|gpus| !gpus.is_empty());
-        match vm.power {
-            Fact::Known(PowerState::Suspended) if has_gpu => suspended.push(vm_name(vm)),
-            Fact::Known(PowerState::Off) if has_gpu => {
-                stranded.extend(would_not_start(vm, view, target).map(|why| format!("{}: {why}", vm_name(vm))));
-            }
-            _ => {}
+        if !has_gpu {
+            continue;
+        }
+        // A power state that could not be read counts as each of them.
+        let unknown = !matches!(vm.power, Fact::Known(PowerState::On | PowerState::Off | PowerState::Suspended));
+        if unknown || vm.power == Fact::Known(PowerState::Suspended) {
+            suspended.push(vm_label(vm));
+        }
+        if unknown || vm.power == Fact::Known(PowerState::Off) {
+            stranded.extend(would_not_start(vm, view, target).map(|why| format!("{}: {why}", vm_label(vm))));
         }
     }
     if let Ok(on) = powered_on(view)

@@ -1,4 +1,11 @@
 //! The planner, and the visits that it makes.
 
+mod blanks;
+mod file;
+mod findings;
+mod fleet;
+mod gate;
+mod random;
 mod transitions;
 mod twin;
+mod visits;

@@ -174,6 +174,11 @@ pub fn set_gpu(view: &mut HostView, bus: u8, set: &Set) {
     });
 }
 
+/// The active state of a GPU, to change it.
+pub fn active(view: &mut HostView, bus: u8) -> &mut GraphicsState {
+    known(&mut view.graphics_active).iter_mut().find(|state| state.address == at(bus)).unwrap()
+}
+
 /// The known value, to change it.
 pub fn known<T>(fact: &mut Fact<T>) -> &mut T {
     match fact {
