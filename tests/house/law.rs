@@ -34,6 +34,7 @@ const SHOWN: &[&str] = &[
     "HostState",
     "RunState",
     "Running",
+    "Waiting",
     "FoldError",
     "fold",
     "Exit",
