@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use poolwright::document::Kind;
 use poolwright::model::Severity;
 use poolwright::profile;
+use poolwright::sim::document::WorldSpec;
 
 use super::{TODAY, problems, shown};
 
@@ -29,7 +29,11 @@ fn every_example_is_valid() {
     let loaded = profile::load(&shipped());
     assert!(loaded.problems.is_empty(), "{}", problems(&loaded.problems));
     assert!(loaded.pools.len() >= 3 && !loaded.sites.is_empty());
-    assert!(loaded.worlds.iter().all(|world| world.kind.value == Kind::World));
+    assert!(!loaded.worlds.is_empty());
+    for world in &loaded.worlds {
+        let read = world.parse::<WorldSpec>();
+        assert!(read.is_ok(), "{}", problems(&read.unwrap_err()));
+    }
     let findings = profile::check(&loaded, Some(TODAY));
     let bad: Vec<String> =
         findings.iter().filter(|f| f.severity > Severity::Info).map(|finding| shown(&loaded, finding)).collect();
