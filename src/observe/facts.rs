@@ -6,9 +6,11 @@ use futures::StreamExt;
 
 use super::fleet::Fleet;
 use super::host::{self, Partial};
-use super::paths::{self, Property};
+use super::paths;
 use super::vm;
-use crate::model::{Fact, HostFault, HostFaultKind, HostRecord, HostRef, Marker, MoRef, Observed, Package};
+use crate::model::{
+    Fact, HostFault, HostFaultKind, HostRecord, HostRef, Marker, MoRef, Observed, Package, RunningTask, VmView,
+};
 use crate::vim25::wire::names::{fault, managed};
 use crate::vim25::{CustomField, Error, ObjectContent, PropertySet, Scope};
 
@@ -16,7 +18,17 @@ use crate::vim25::{CustomField, Error, ObjectContent, PropertySet, Scope};
 /// and takes about a second there; vCenter serves all its clients from one pool of workers.
 const PACKAGES_AT_ONCE: usize = 4;
 
+/// What was made of each object; one that is gone is not among them.
 type Read<T> = BTreeMap<MoRef, Result<T, HostFault>>;
+
+/// What hangs on hosts. All of it is read in one call.
+enum Followed {
+    Vm(VmView),
+    /// None: it has ended.
+    Task(Option<RunningTask>),
+    /// Whether it is accessible.
+    Datastore(bool),
+}
 
 impl Fleet {
     /// The state of these hosts. Never all-or-nothing: what can't be read of a host is unknown with
@@ -44,29 +56,33 @@ impl Fleet {
 
     async fn records(&self, hosts: &[HostRef], marker: &Fact<i32>) -> (Vec<HostRecord>, Vec<String>) {
         let wanted = hosts.iter().map(|host| host.moref.clone()).collect();
+        let sets = [PropertySet::new(managed::HOST_SYSTEM, &paths::names(paths::HOST))];
         let partial = |content: &ObjectContent| something(content).map(|()| host::partial(content, marker));
-        let mut views = self.objects(managed::HOST_SYSTEM, paths::HOST, wanted, partial).await;
+        let mut views = self.objects(wanted, &sets, partial).await;
 
         let partials: Vec<&Partial> = views.values().filter_map(|view| view.as_ref().ok()).collect();
-        let vms = follow(&partials, |partial| &partial.vms);
-        let tasks = follow(&partials, |partial| &partial.tasks);
-        let datastores = follow(&partials, |partial| &partial.datastores);
-        let (vms, tasks, datastores, mut packages) = futures::join!(
-            self.objects(managed::VIRTUAL_MACHINE, paths::VM, vms, |content| Ok(vm::view(content))),
-            self.objects(managed::TASK, paths::TASK, tasks, host::running_task),
-            self.objects(managed::DATASTORE, paths::DATASTORE, datastores, host::accessible),
-            self.packages(&partials),
-        );
+        let (followed, mut packages) = futures::join!(self.followed(&partials), self.packages(&partials));
 
         let mut notes = Vec::new();
         for (moref, partial) in &mut views {
             let Ok(partial) = partial else { continue };
-            let (found, missing) = join(&partial.vms, &vms);
+            let (vms, missing) = join(&partial.vms, &followed, |one| match one {
+                Followed::Vm(vm) => Some(vm.clone()),
+                _ => None,
+            });
             notes.extend(missing.into_iter().map(|vm| format!("{vm} of {moref} went away while it was read")));
-            partial.view.vms = found;
             // A task that is gone has ended.
-            partial.view.tasks = join(&partial.tasks, &tasks).0.map(|all| all.into_iter().flatten().collect());
-            partial.view.parity.datastores = join(&partial.datastores, &datastores).0.map(|all| host::tally(&all));
+            let (tasks, _) = join(&partial.tasks, &followed, |one| match one {
+                Followed::Task(task) => Some(task.clone()),
+                _ => None,
+            });
+            let (datastores, _) = join(&partial.datastores, &followed, |one| match one {
+                Followed::Datastore(accessible) => Some(*accessible),
+                _ => None,
+            });
+            partial.view.vms = vms;
+            partial.view.tasks = tasks.map(|all| all.into_iter().flatten().collect());
+            partial.view.parity.datastores = datastores.map(|all| host::tally(&all));
             partial.view.packages =
                 packages.remove(moref).unwrap_or_else(|| Fact::unknown("the packages were not asked for"));
         }
@@ -82,15 +98,13 @@ impl Fleet {
     /// An object that is gone is left out.
     async fn objects<T>(
         &self,
-        kind: &'static str,
-        schema: &'static [Property],
         wanted: Vec<MoRef>,
+        sets: &[PropertySet],
         make: impl Fn(&ObjectContent) -> Result<T, HostFault>,
     ) -> Read<T> {
-        let sets = [PropertySet::new(kind, &paths::names(schema))];
         let mut made = BTreeMap::new();
         let mut scope = Scope::Objects(wanted.clone());
-        let Err(error) = self.vcenter().retrieve(&scope, &sets, |page| keep(&mut made, &page, &make)).await else {
+        let Err(error) = self.vcenter().retrieve(&scope, sets, |page| keep(&mut made, &page, &make)).await else {
             return made;
         };
         // A fault may come from one object alone: each by itself then, so that the others are read.
@@ -102,7 +116,7 @@ impl Fleet {
             let mut fault = of_error(&error);
             if alone {
                 scope = Scope::Objects(vec![one.clone()]);
-                match self.vcenter().retrieve(&scope, &sets, |page| keep(&mut made, &page, &make)).await {
+                match self.vcenter().retrieve(&scope, sets, |page| keep(&mut made, &page, &make)).await {
                     Ok(_) => continue,
                     Err(error) => fault = of_error(&error),
                 }
@@ -112,12 +126,35 @@ impl Fleet {
         made
     }
 
+    /// VMs, tasks and datastores of these hosts.
+    async fn followed(&self, partials: &[&Partial]) -> Read<Followed> {
+        let references = partials.iter().flat_map(|partial| [&partial.vms, &partial.tasks, &partial.datastores]);
+        let wanted: BTreeSet<MoRef> = references.filter_map(Fact::known).flatten().cloned().collect();
+        let sets = [
+            PropertySet::new(managed::VIRTUAL_MACHINE, &paths::names(paths::VM)),
+            PropertySet::new(managed::TASK, &paths::names(paths::TASK)),
+            PropertySet::new(managed::DATASTORE, &paths::names(paths::DATASTORE)),
+        ];
+        let make = |content: &ObjectContent| match content.object.kind.as_str() {
+            managed::TASK => host::running_task(content).map(Followed::Task),
+            managed::DATASTORE => host::accessible(content).map(Followed::Datastore),
+            _ => Ok(Followed::Vm(vm::view(content))),
+        };
+        self.objects(wanted.into_iter().collect(), &sets, make).await
+    }
+
     /// The key of the field that holds markers.
     async fn marker_field(&self) -> Fact<i32> {
+        if let Some(key) = self.marker_key.get() {
+            return Fact::Known(*key);
+        }
         let of_hosts = |kind: &Fact<String>| kind.known().is_none_or(|kind| kind == managed::HOST_SYSTEM);
-        let is_ours = |field: &CustomField| field.name == Marker::FIELD && of_hosts(&field.kind);
+        let is_ours = |field: &&CustomField| field.name == Marker::FIELD && of_hosts(&field.kind);
         match self.vcenter().custom_fields().await {
-            Ok(fields) => fields.iter().find(|field| is_ours(field)).map_or(Fact::Absent, |f| Fact::Known(f.key)),
+            Ok(fields) => match fields.iter().find(is_ours) {
+                Some(field) => Fact::Known(*self.marker_key.get_or_init(|| field.key)),
+                None => Fact::Absent,
+            },
             Err(error) => Fact::unknown(chain(&error)),
         }
     }
@@ -146,17 +183,12 @@ fn keep<T>(made: &mut Read<T>, page: &[ObjectContent], make: &impl Fn(&ObjectCon
     made.extend(page.iter().map(|content| (content.object.clone(), make(content))));
 }
 
-/// The references of all hosts, each once.
-fn follow(partials: &[&Partial], references: impl Fn(&Partial) -> &Fact<Vec<MoRef>>) -> Vec<MoRef> {
-    let known = partials.iter().filter_map(|partial| references(partial).known());
-    known.flatten().cloned().collect::<BTreeSet<_>>().into_iter().collect()
-}
-
 /// What was read behind a host's references, in their order, and those that are gone. Any other
 /// fault makes the whole unknown: what is behind it could be what decides.
-fn join<T: Clone>(
+fn join<F, T>(
     references: &Fact<Vec<MoRef>>,
-    read: &BTreeMap<MoRef, Result<T, HostFault>>,
+    read: &Read<F>,
+    take: impl Fn(&F) -> Option<T>,
 ) -> (Fact<Vec<T>>, Vec<MoRef>) {
     let references = match references {
         Fact::Known(references) => references,
@@ -167,7 +199,7 @@ fn join<T: Clone>(
     let mut missing = Vec::new();
     for reference in references {
         match read.get(reference) {
-            Some(Ok(one)) => found.push(one.clone()),
+            Some(Ok(one)) => found.extend(take(one)),
             None | Some(Err(HostFault { kind: HostFaultKind::Gone, .. })) => missing.push(reference.clone()),
             Some(Err(HostFault { message, .. })) => {
                 return (Fact::unknown(format!("{reference}: {message}")), missing);
@@ -251,6 +283,7 @@ mod tests {
         let refused = HostFault { kind: HostFaultKind::NoPermission, message: "no".to_owned() };
         let mut read = BTreeMap::from([(a.clone(), Ok(1)), (b.clone(), Err(gone()))]);
         let references = Fact::Known(vec![a.clone(), b.clone(), c.clone()]);
+        let join = |references, read: &Read<i32>| join(references, read, |one| Some(*one));
         assert_eq!(join(&references, &read), (Fact::Known(vec![1]), vec![b, c.clone()]));
         read.insert(c.clone(), Err(refused));
         assert!(join(&references, &read).0.is_unknown());

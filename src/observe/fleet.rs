@@ -1,6 +1,6 @@
 //! The fleet of one site: a session on its vCenter, and the names of what is there.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use secrecy::SecretString;
@@ -50,6 +50,9 @@ pub struct Fleet {
     identity: SiteIdentity,
     vcenter: Client,
     clock: Clock,
+    /// Key of the field of markers, once it was seen: it is asked for with every host that is read,
+    /// and a server never gives the key of a field to another one.
+    pub(super) marker_key: OnceLock<i32>,
 }
 
 impl Fleet {
@@ -83,7 +86,7 @@ impl Fleet {
             version: about.version.clone(),
             api_version: vcenter.version().to_string(),
         };
-        Ok(Self { identity, vcenter, clock })
+        Ok(Self { identity, vcenter, clock, marker_key: OnceLock::new() })
     }
 
     /// Which vCenter answers.

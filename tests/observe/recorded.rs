@@ -23,10 +23,15 @@ fn property(recording: &Recording, path: &str) -> Option<Node> {
     Some(Node::new("propSet").with(Node::leaf("name", path)).with(Node { name: "val".to_owned(), ..value }))
 }
 
-fn answer(recording: &Recording, seen: &Seen, kind: &str, id: &str) -> Reply {
-    let sets = seen.paths().into_iter().filter_map(|path| property(recording, path));
-    let object = Node::new("objects").with(Node::reference("obj", kind, id)).with_all(sets);
-    Reply::ok(&seen.call, &format!("<returnval>{}</returnval>", document(&object)))
+fn object(recording: &Recording, seen: &Seen, kind: &str, id: &str) -> String {
+    let specs = seen.body.all("specSet").flat_map(|spec| spec.all("propSet"));
+    let paths = specs.filter(|set| set.text_of("type") == Some(kind)).flat_map(|set| set.all("pathSet"));
+    let sets = paths.filter_map(|path| property(recording, &path.text));
+    document(&Node::new("objects").with(Node::reference("obj", kind, id)).with_all(sets))
+}
+
+fn answer(seen: &Seen, objects: &str) -> Reply {
+    Reply::ok(&seen.call, &format!("<returnval>{objects}</returnval>"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,12 +41,12 @@ async fn every_fact_of_a_recorded_host() {
         return;
     };
     let server = Server::new(move |seen| match (seen.call.as_str(), seen.asks()) {
-        ("RetrievePropertiesEx", "HostSystem") => Some(answer(&host, seen, "HostSystem", "host-14")),
-        ("RetrievePropertiesEx", "VirtualMachine") => Some(answer(&vm, seen, "VirtualMachine", "vm-20")),
-        ("RetrievePropertiesEx", "Datastore") => {
-            let inner = "<returnval><objects><obj type=\"Datastore\">datastore-17</obj><propSet><name>summary.accessible\
-                         </name><val xsi:type=\"xsd:boolean\">true</val></propSet></objects></returnval>";
-            Some(Reply::ok(&seen.call, inner))
+        ("RetrievePropertiesEx", "HostSystem") => Some(answer(seen, &object(&host, seen, "HostSystem", "host-14"))),
+        // VMs, tasks and datastores come in one answer.
+        ("RetrievePropertiesEx", "VirtualMachine") => {
+            let datastore = "<objects><obj type=\"Datastore\">datastore-17</obj><propSet><name>summary.accessible</name>\
+                             <val xsi:type=\"xsd:boolean\">true</val></propSet></objects>";
+            Some(answer(seen, &(object(&vm, seen, "VirtualMachine", "vm-20") + datastore)))
         }
         ("RetrievePropertiesEx", "CustomFieldsManager") => {
             let object = "<obj type=\"CustomFieldsManager\">CustomFieldsManager</obj>";

@@ -25,6 +25,8 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::tap::Tap;
+
 /// The user that every world here knows, and its password.
 pub const USER: &str = "pw@vsphere.local";
 pub const PASSWORD: &str = "marked-l4b-pa55<word>";
@@ -35,7 +37,7 @@ const TOOL: &str = "tests";
 /// A site under test.
 pub struct Lab {
     pub world: World,
-    pub network: SimNetwork,
+    pub network: Tap<SimNetwork>,
     pub state: StateDir,
     pub site: Document<Site>,
     pub pools: Vec<Document<GpuPool>>,
@@ -56,9 +58,9 @@ impl Lab {
         let errors: Vec<Finding> =
             profile::check(&loaded, None).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:#?}");
-        let folder = tempfile::tempdir().unwrap();
+        let folder = in_memory();
         Self {
-            network: SimNetwork::new(world.clone()),
+            network: Tap::new(SimNetwork::new(world.clone())),
             state: StateDir::open(&folder.path().join("state")).unwrap(),
             before: world.snapshot(),
             site: loaded.sites.into_iter().next().unwrap(),
@@ -128,6 +130,12 @@ impl Lab {
     pub fn state_path(&self) -> &std::path::Path {
         self.state.path()
     }
+}
+
+/// A folder in memory where the machine has one: every journal line is synced, and a disk takes
+/// its time for that.
+pub fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// The hosts of all pools.

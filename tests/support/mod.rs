@@ -8,6 +8,7 @@ mod peer;
 pub mod readings;
 pub mod seen;
 mod shared;
+pub mod tap;
 
 pub use peer::peer;
 pub use shared::shared;
