@@ -1,13 +1,14 @@
 //! pyVmomi, VMware's own client, uses the simulator on a real port: what it can do, any client can.
 //!
-//! `tests/run` installs it under `target/peers/pyvmomi`. Without it these tests say so and pass; with
-//! `CI=true` they fail.
+//! `tests/run` installs it under `target/peers/pyvmomi`.
 
 use std::path::PathBuf;
 
 use poolwright::sim::{Served, World, serve};
 use serde_json::{Value, json};
 use tokio::process::Command;
+
+use crate::support::peer;
 
 /// How many times faster the world runs: a boot of four minutes takes two seconds.
 const SPEED: u32 = 120;
@@ -38,17 +39,6 @@ spec:
               devices: [{vgpu: grid_a100-40c}, {dynamicDirectPath: train}]
 "#;
 
-/// The interpreter with pyVmomi, if it is installed.
-fn python() -> Option<PathBuf> {
-    let python = PathBuf::from("target/peers/pyvmomi/bin/python");
-    let there = python.exists();
-    assert!(there || std::env::var("CI").as_deref() != Ok("true"), "pyVmomi is not installed; tests/run installs it");
-    if !there {
-        eprintln!("skipped: pyVmomi is not installed; tests/run installs it");
-    }
-    there.then_some(python)
-}
-
 struct Peer {
     python: PathBuf,
     served: Served,
@@ -58,7 +48,7 @@ struct Peer {
 
 impl Peer {
     async fn start() -> Option<Self> {
-        let python = python()?;
+        let python = peer("pyvmomi/bin/python")?;
         let world = World::parse("peers", WORLD.as_bytes()).unwrap();
         world.set_speed(SPEED);
         let served = serve(world.clone(), "127.0.0.1:0".parse().unwrap()).await.unwrap();

@@ -53,7 +53,7 @@ async fn a_rule_for_another_host_does_not_strike() {
 async fn a_fault_a_status_and_a_delay() {
     let (world, raw) = faulty("{method: write, then: {fault: Timedout}}").await;
     assert_eq!(raw.enter(0).await.fault(), "Timedout");
-    assert_eq!(world.log()[0].effect, false);
+    assert!(!world.log()[0].effect);
     raw.close().await;
     let (_, raw) = faulty("{method: EnterMaintenanceMode_Task, then: {status: 503}}").await;
     let answer = raw.enter(0).await;

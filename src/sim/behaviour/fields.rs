@@ -43,12 +43,8 @@ impl Moment<'_> {
     pub fn set_field(&mut self, host: u32, key: i32, value: &str) -> Result<(), VimFault> {
         let lag = self.spec.readings.field_lag.0;
         let time = self.state.time;
-        if !self
-            .state
-            .fields
-            .get(&key)
-            .is_some_and(|field| field.kind.as_deref().is_none_or(|kind| kind == "HostSystem"))
-        {
+        let ours = |field: &FieldDef| field.kind.as_deref().is_none_or(|kind| kind == "HostSystem");
+        if self.state.fields.get(&key).is_none_or(|field| !ours(field)) {
             return Err(VimFault::argument("key"));
         }
         let host = self.host(host)?;

@@ -314,6 +314,9 @@ fn anonymous(call: &Call, object: Option<&Object>) -> bool {
 
 /// Counts the call for the rules of the document.
 fn strike(moment: &mut Moment<'_>, session: &Session, call: &Call, object: Option<&Object>) -> Struck {
+    if moment.spec.faults.is_empty() {
+        return Struck::default(); // what a call reads is only needed to match rules
+    }
     let specs: Vec<&Node> = match call.method.as_str() {
         "RetrieveProperties" | "RetrievePropertiesEx" => call.body.all("specSet").collect(),
         "CreateFilter" => call.get("spec").into_iter().collect(),

@@ -101,19 +101,20 @@ impl Shape {
         let (mut current, mut method) = ("", None);
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let words: Vec<&'static str> = line.split_whitespace().collect();
-            match *words.as_slice() {
-                ["managed" | "data", name, base] => {
+            // A field is set off by a space: there are fields named `method` and `data`.
+            match (line.starts_with(' '), words.as_slice()) {
+                (false, &["managed" | "data", name, base]) => {
                     (current, method) = (name, None);
                     let base = (base != "-").then_some(base);
                     types.insert(name, Type { base, own: Vec::new(), methods: BTreeMap::new() });
                 }
-                ["method", name, since] => {
+                (false, &["method", name, since]) => {
                     method = Some(name);
                     if let (Some(known), Some(since)) = (types.get_mut(current), Version::parse(since)) {
                         known.methods.insert(name, Method { since, parameters: Vec::new() });
                     }
                 }
-                [name, word, since] => {
+                (true, &[name, word, since]) => {
                     let (Some(known), Some(since)) = (types.get_mut(current), Version::parse(since)) else { continue };
                     let many = name.ends_with("[]");
                     let bare = name.trim_end_matches("[]");

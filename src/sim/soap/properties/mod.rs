@@ -7,6 +7,8 @@ mod host_config;
 mod managers;
 mod read;
 mod task;
+#[cfg(test)]
+mod tests;
 mod vm;
 
 pub(super) use host::software;
