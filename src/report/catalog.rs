@@ -2,7 +2,7 @@
 //! What no source says is shown as `?`.
 
 use super::{Paper, Table, Text, Tone};
-use crate::catalog::{Catalog, Combination, Fit, Model, TypeKind};
+use crate::catalog::{Catalog, Combination, Fit, FitMode, Model, TypeKind, VgpuType, catalog};
 
 /// The list of all models.
 pub fn models(paper: &mut Paper, catalog: &Catalog) {
@@ -73,6 +73,7 @@ pub fn model(paper: &mut Paper, model: &Model) {
     }
     types(paper, model);
     geometry(paper, model);
+    needs(paper, model);
     paper.blank();
     paper.item(2, "sources: ", model.sources.0.join(", "));
 }
@@ -126,6 +127,33 @@ fn geometry(paper: &mut Paper, model: &Model) {
     paper.table(2, &table);
 }
 
+/// What the model and its types need of ESXi and of the vGPU driver, each once.
+fn needs(paper: &mut Paper, model: &Model) {
+    let modes = [FitMode::Same, FitMode::Mixed, FitMode::MigVgpu].into_iter().filter(|mode| match mode {
+        FitMode::Same => true,
+        FitMode::Mixed => model.can.mixed_size == Some(true),
+        FitMode::MigVgpu => model.mig.is_some(),
+    });
+    let mut shown = Vec::new();
+    for mode in modes {
+        let types: Vec<&VgpuType> = model.types.iter().filter(|vgpu| mode.takes(vgpu)).collect();
+        for need in catalog().needs(model, mode, &types) {
+            let line = (need.what().to_owned(), need.requirement());
+            if !shown.contains(&line) {
+                shown.push(line);
+            }
+        }
+    }
+    if !shown.is_empty() {
+        let mut table = Table::new(&["what", "needs"]);
+        for (what, requirement) in shown {
+            table.row([Text::from(what), Text::from(requirement)]);
+        }
+        paper.blank();
+        paper.table(2, &table);
+    }
+}
+
 /// The answer to whether a combination fits.
 pub fn fit(paper: &mut Paper, fit: &Fit) {
     let (word, tone) = match fit.fits {
@@ -144,7 +172,8 @@ pub fn fit(paper: &mut Paper, fit: &Fit) {
         paper.item(2, "types of this model and mode: ", fit.names.join(", "));
     }
     if let Some(rule) = fit.rule {
-        paper.item(2, "rule: ", rule);
+        let text = catalog().rules().iter().find(|known| known.id == rule).map_or("", |known| &known.text);
+        paper.item(2, "rule: ", format!("{rule}: {text}"));
     }
     if !fit.unverified.is_empty() {
         paper.item(2, Text::toned(Tone::Warn, "rests on what was never verified: "), fit.unverified.join("; "));

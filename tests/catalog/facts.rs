@@ -134,3 +134,32 @@ fn the_digest_is_a_sha_256_of_fixed_length() {
     assert!(digest().bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()));
     assert_eq!(digest(), digest());
 }
+
+/// Rules that answers name exist.
+#[test]
+fn rules_named_by_answers_are_in_the_catalogue() {
+    let sources = ["decide", "instances", "mig", "mixed", "same"].map(|file| {
+        let path = format!("{}/src/catalog/fit/{file}.rs", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(path).unwrap()
+    });
+    let quoted = sources.iter().flat_map(|text| text.split('"').skip(1).step_by(2));
+    let areas = ["NAME-", "HOST-", "TS-", "MIG-"];
+    let named: BTreeSet<&str> =
+        quoted.filter(|text| areas.iter().any(|area| text.starts_with(area)) && text.len() < 8).collect();
+    assert!(named.len() >= 8, "{named:?}");
+    for id in named {
+        assert!(catalog().rules().iter().any(|rule| rule.id == id), "{id}");
+    }
+}
+
+/// What a check asks for by id is there.
+#[test]
+fn gates_are_found_by_the_checks() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/catalog/gate.rs")).unwrap();
+    let pushed: Vec<&str> =
+        text.split("push(\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(id, _)| id).collect();
+    assert!(pushed.len() >= 9, "{pushed:?}");
+    for id in pushed {
+        assert!(catalog().gates().iter().any(|gate| gate.id == id), "{id}");
+    }
+}

@@ -47,7 +47,8 @@ fn fit(args: &FitArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let mut want = Combination::new();
     for text in &args.types {
         let (name, count) = type_and_count(text)?;
-        *want.entry(name).or_default() += count;
+        let total: &mut u32 = want.entry(name).or_default();
+        *total = total.saturating_add(count);
     }
     let beside: Vec<Beside> = args
         .beside
