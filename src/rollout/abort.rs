@@ -25,7 +25,7 @@ impl Run<'_> {
                 HostPhase::Done { .. } => false,
             };
             if under_way {
-                self.abort(host).await?;
+                Box::pin(self.abort(host)).await?;
             }
         }
         Ok(())
@@ -59,7 +59,7 @@ impl Run<'_> {
         if self.state_of(host).memory.maintenance == OurMaintenance::Asked
             && let Some(task) = entering(&record)
         {
-            self.cancel(&task).await;
+            Box::pin(self.cancel(&task)).await;
         }
         if self.reopen(host).await? != StepEnd::Done {
             return self.leave(host).await;
@@ -87,7 +87,7 @@ impl Run<'_> {
         if let Err(why) = self.mark_step(host, &step).await? {
             return self.failed(host, kind, FailureClass::Refused, why.to_string());
         }
-        let server_time = match self.vcenter().current_time().await {
+        let server_time = match self.server_time().await {
             Ok(time) => time,
             Err(error) => return self.failed(host, kind, FailureClass::Unknown, chain(&error)),
         };

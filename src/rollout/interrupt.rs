@@ -45,11 +45,6 @@ impl Interrupt {
         self.0.borrow().first
     }
 
-    /// Whether a second one came: nothing more is sent to hosts.
-    pub fn is_final(&self) -> bool {
-        self.0.borrow().times > 1
-    }
-
     /// Waits for the first signal; forever if none comes.
     pub async fn first(&self) {
         self.wait(1).await;

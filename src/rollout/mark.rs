@@ -44,13 +44,12 @@ impl Run<'_> {
         view: &HostView,
         phase: MarkerPhase,
     ) -> Result<Result<(), NotMarked>, RunError> {
-        let boot = match view.boot_time {
-            Fact::Known(boot) => boot,
-            Fact::Absent | Fact::Unknown { .. } => {
-                return Ok(Err(NotMarked::Unwritable("the host's boot time cannot be read".to_owned())));
-            }
+        // A host that is down has no boot time; the last one that was written stays.
+        let before = self.state_of(host).marker.as_ref().map(|marker| marker.boot);
+        let Some(boot) = view.boot_time.known().copied().or(before) else {
+            return Ok(Err(NotMarked::Unwritable("the host's boot time cannot be read".to_owned())));
         };
-        let at = match self.vcenter().current_time().await {
+        let at = match self.server_time().await {
             Ok(at) => at,
             Err(error) => return Ok(Err(NotMarked::Unwritable(chain(&error)))),
         };
@@ -74,7 +73,7 @@ impl Run<'_> {
             Ok(text) => text,
             Err(why) => return Ok(Err(NotMarked::Unwritable(why))),
         };
-        if let Err(why) = self.put(host, Fact::Known(text)).await {
+        if let Err(why) = Box::pin(self.put(host, Fact::Known(text))).await {
             return Ok(Err(why));
         }
         self.rec.host(&host.host.name, Event::MarkerWritten { marker: Some(Box::new(wanted)) })?;
@@ -105,7 +104,7 @@ impl Run<'_> {
 
     /// Clears the marker.
     pub(super) async fn unmark(&mut self, host: &HostPlan) -> Result<Result<(), NotMarked>, RunError> {
-        if let Err(why) = self.put(host, Fact::Absent).await {
+        if let Err(why) = Box::pin(self.put(host, Fact::Absent)).await {
             return Ok(Err(why));
         }
         self.rec.host(&host.host.name, Event::MarkerWritten { marker: None })?;

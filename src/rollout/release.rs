@@ -66,12 +66,12 @@ impl Run<'_> {
         let record = self.read(host).await;
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
         let mut notes = Vec::new();
-        if !self.state_of(host).changed {
+        if !self.state_of(host).changed && entering(&record).is_none() {
             self.disarm(host, &record)?;
         }
         let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();
         if failed && self.state_of(host).marker.is_some() {
-            let wrote = if untouched && entering(&record).is_none() {
+            let wrote = if untouched {
                 self.unmark(host).await?
             } else {
                 match view_of(&record) {
@@ -119,9 +119,6 @@ impl Run<'_> {
 
     /// A host that is held before anything was done: a marker that was written for it goes.
     pub(super) async fn unmark_untouched(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        if self.state_of(host).marker.is_none() {
-            return Ok(());
-        }
         if let Err(why) = self.unmark(host).await? {
             tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
         }

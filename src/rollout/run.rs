@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::record::{Recorder, Waiting};
@@ -10,7 +11,7 @@ use crate::base::clock::Clock;
 use crate::model::{HostName, HostRecord, Pace, RunId};
 use crate::observe::Fleet;
 use crate::plan::{HostPlan, Memory, Plan};
-use crate::vim25::Client;
+use crate::vim25::{Client, Error};
 
 /// One process's work on a run.
 pub(super) struct Run<'a> {
@@ -55,7 +56,7 @@ impl Run<'_> {
         let ended = tokio::select! {
             biased;
             () = second.second() => Ok(()),
-            ended = self.hosts() => ended,
+            ended = Box::pin(self.hosts()) => ended,
         };
         self.finish(ended)
     }
@@ -66,7 +67,7 @@ impl Run<'_> {
         let ended = tokio::select! {
             biased;
             () = second.second() => Ok(()),
-            ended = self.retry(host) => ended,
+            ended = Box::pin(self.retry(host)) => ended,
         };
         self.finish(ended)
     }
@@ -77,7 +78,7 @@ impl Run<'_> {
         let ended = tokio::select! {
             biased;
             () = second.second() => Ok(()),
-            ended = self.abort_all() => ended,
+            ended = Box::pin(self.abort_all()) => ended,
         };
         self.finish(ended)
     }
@@ -105,7 +106,7 @@ impl Run<'_> {
             if self.must_stop()? {
                 return Ok(());
             }
-            self.take_up(host).await?;
+            Box::pin(self.take_up(host)).await?;
         }
         for host in &plan.hosts {
             if self.must_stop()? {
@@ -116,7 +117,7 @@ impl Run<'_> {
                 HostPhase::Pending | HostPhase::Held { .. } | HostPhase::Refused { .. }
             );
             if waits {
-                self.visit(host).await?;
+                Box::pin(self.visit(host)).await?;
             }
         }
         Ok(())
@@ -176,7 +177,13 @@ impl Run<'_> {
 
     /// What was read of the host just now.
     pub(super) async fn read(&self, host: &HostPlan) -> HostRecord {
-        self.fleet.host(&host.host).await
+        // A read is a tall tower of futures: on the heap it does not weigh on every step.
+        Box::pin(self.fleet.host(&host.host)).await
+    }
+
+    /// The server's time.
+    pub(super) async fn server_time(&self) -> Result<Timestamp, Error> {
+        Box::pin(self.vcenter().current_time()).await
     }
 
     pub(super) fn state_of(&self, host: &HostPlan) -> &HostState {

@@ -78,19 +78,19 @@ impl Run<'_> {
         let mut again = None;
         for attempt in 1..=ATTEMPTS {
             let before = self.memory_of(host);
-            let server_time = match self.vcenter().current_time().await {
+            let server_time = match self.server_time().await {
                 Ok(time) => time,
                 // Not announced, so not sent: the step did not begin.
                 Err(error) => return self.failed(host, kind, FailureClass::Unknown, chain(&error)),
             };
             self.rec
                 .host(name, Event::StepStarted { step: step.clone(), attempt, server_time, again: again.take() })?;
-            let (class, why) = match self.attempt(host, step, &before, attempt, deadline).await? {
+            let (class, why) = match Box::pin(self.attempt(host, step, &before, attempt, deadline)).await? {
                 Attempt::Stopped => return Ok(StepEnd::Stopped),
                 Attempt::Failed(class, error) => return self.failed(host, kind, class, error),
                 Attempt::Again(class, why) => (class, why),
                 Attempt::Done(how, evidence) => return self.done(host, kind, how, evidence),
-                Attempt::Sent(how) => match self.verify(host, step, deadline).await? {
+                Attempt::Sent(how) => match Box::pin(self.verify(host, step, deadline)).await? {
                     Ok(evidence) => return self.done(host, kind, how, evidence),
                     Err((class, waiting_for)) if !may_repeat(kind) => {
                         return self.failed(host, kind, class, waiting_for);
@@ -148,6 +148,10 @@ impl Run<'_> {
             Check::AlreadyDone { .. } if before.reboots_by(&view.boot_time) > before.reboots => {
                 return Ok(Attempt::Sent(How::Did));
             }
+            // It took effect without a reboot: none is to be counted.
+            Check::AlreadyDone { evidence } if matches!(step, Step::Reboot { .. }) => {
+                return Ok(Attempt::Done(How::Already, evidence));
+            }
             Check::AlreadyDone { evidence } => return Ok(Attempt::Done(how, evidence)),
             Check::Refused { expected, found } => {
                 let why = format!("expected {expected}, found {found}");
@@ -175,13 +179,13 @@ impl Run<'_> {
     ) -> Result<Option<MoRef>, Attempt> {
         if asked && matches!(step, Step::Reboot { .. }) {
             // Its task may have ended before the host goes down.
-            match self.reboot_task(host).await {
+            match Box::pin(self.reboot_task(host)).await {
                 Ok(Some(task)) => return Ok(Some(task)),
                 Ok(None) => {}
                 Err(error) => return Err(Attempt::Again(FailureClass::Unknown, chain(&error))),
             }
         }
-        match self.send(host, step, view).await {
+        match Box::pin(self.send(host, step, view)).await {
             Sent::Task(task) => Ok(Some(task)),
             Sent::Stored => Ok(None),
             // A GPU that is still passed through: whatever became of the write, it is looked at and due
@@ -211,11 +215,11 @@ impl Run<'_> {
         let end = tokio::select! {
             biased;
             () = signal.first(), if untouched => None,
-            end = self.follow(host, step, task, limit) => Some(end),
+            end = Box::pin(self.follow(host, step, task, limit)) => Some(end),
         };
         let Some(end) = end else {
             self.note_signal()?;
-            self.cancel(task).await;
+            Box::pin(self.cancel(task)).await;
             return Ok(Attempt::Stopped);
         };
         Ok(match (step, end) {
@@ -245,7 +249,7 @@ impl Run<'_> {
 
     /// Our own deadline passed: that is no failure of the task. It is cancelled, and the host decides.
     async fn too_late(&self, host: &HostPlan, task: &MoRef) -> Attempt {
-        let cancelled = self.cancel(task).await;
+        let cancelled = Box::pin(self.cancel(task)).await;
         match self.is_closed(host).await {
             Some(true) => Attempt::Sent(How::Did),
             Some(false) => Attempt::Failed(

@@ -45,7 +45,7 @@ impl Run<'_> {
                     match verdict {
                         Verify::Reached { evidence } => return Ok(Ok(evidence)),
                         Verify::Settling { waiting_for } | Verify::NotYet { waiting_for } => {
-                            self.refresh(host, view).await;
+                            Box::pin(self.refresh(host, view)).await;
                             waiting_for
                         }
                     }
@@ -73,7 +73,7 @@ impl Run<'_> {
                 Ok(view) => {
                     let verdict = step.verify(host, view, &self.memory_of(host));
                     if !matches!(verdict, Verify::NotYet { .. }) {
-                        self.refresh(host, view).await;
+                        Box::pin(self.refresh(host, view)).await;
                     }
                     verdict
                 }

@@ -67,7 +67,7 @@ impl Run<'_> {
             let mut left = visit.steps.into_iter();
             let mut rebooted = false;
             for step in left.by_ref() {
-                match self.step(host, &step).await? {
+                match Box::pin(self.step(host, &step)).await? {
                     StepEnd::Done => {}
                     StepEnd::Failed | StepEnd::Stopped => return self.leave(host).await,
                 }
@@ -136,7 +136,7 @@ impl Run<'_> {
             return Err(Held::Refused(Refusal::Blocked(format!("the plan has no pool {}", host.pool))));
         };
         let hosts: Vec<_> = pool.hosts.iter().map(|pin| pin.host.clone()).collect();
-        let now = self.fleet.facts(&hosts).await;
+        let now = Box::pin(self.fleet.facts(&hosts)).await;
         budget::allows(pool, &host.host, &now)
     }
 
@@ -167,9 +167,17 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The marker could not be written before anything was done, or cannot be written any more.
+    /// The marker could not be written. What may stand there of it goes, unless it is another run's.
     async fn not_marked(&mut self, host: &HostPlan, why: NotMarked) -> Result<(), RunError> {
-        self.hold(host, Held::MarkerNotWritten { why: why.to_string() }).await
+        let why = match why {
+            NotMarked::Foreign(held) => return self.hold(host, held).await,
+            other => other.to_string(),
+        };
+        self.hold(host, Held::MarkerNotWritten { why }).await?;
+        if matches!(self.state_of(host).phase, HostPhase::Held { .. }) {
+            self.unmark_untouched(host).await?;
+        }
+        Ok(())
     }
 
     /// Nothing is left to do on the host, and nothing of ours is on it.
@@ -183,7 +191,8 @@ impl Run<'_> {
         self.rec.host(&host.host.name, Event::HostHeld { why })?;
         match self.state_of(host).phase {
             HostPhase::Failed { .. } => self.leave(host).await,
-            _ => self.unmark_untouched(host).await,
+            _ if self.state_of(host).marker.is_some() => self.unmark_untouched(host).await,
+            _ => Ok(()),
         }
     }
 
