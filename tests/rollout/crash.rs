@@ -1,0 +1,242 @@
+//! Killed at every point: after each line of the journal, and after each write. Resumed from the
+//! journal, and from the live markers alone, the world ends as if nothing had happened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use poolwright::observe::Fleet;
+use poolwright::plan::{Impact, Plan};
+use poolwright::rollout::{self, Exit, RunError, RunState, StateDir, interrupt};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use super::trap::{Point, Trap, TrapNetwork};
+use crate::support::lab::{Lab, PASSWORD, Silent, USER, in_memory};
+use crate::support::look;
+
+/// A change of some impact.
+struct Change {
+    /// Mode before.
+    from: &'static str,
+    /// The pool's groups of GPUs.
+    to: &'static str,
+    readings: &'static str,
+    impact: Impact,
+    /// Reboots that it takes.
+    reboots: u32,
+    /// Lines of a journal and writes in the world's log, of a run that is left alone: each is a
+    /// crash point. Counted here so that none is lost unseen.
+    points: (usize, usize),
+}
+
+const NONE: Change = Change {
+    from: "{passthrough: {label: train}}",
+    to: "[{mode: {passthrough: {label: infer}}}]",
+    readings: "{}",
+    impact: Impact::None,
+    reboots: 0,
+    points: (22, 7),
+};
+const MAINTENANCE: Change = Change {
+    from: "{vgpu: {size: same}}",
+    to: "[{mode: {vgpu: {size: mixed}}}]",
+    readings: "{}",
+    impact: Impact::Maintenance,
+    reboots: 0,
+    points: (32, 11),
+};
+const ONE_REBOOT: Change = Change {
+    from: "{vgpu: {size: same}}",
+    to: "[{mode: {passthrough: {label: train}}}]",
+    readings: "{}",
+    impact: Impact::Reboot,
+    reboots: 1,
+    points: (36, 13),
+};
+const TWO_REBOOTS: Change = Change {
+    from: "{passthrough: {label: train}}",
+    // One of two GPUs: the host default stays, so the entry that is ignored while the GPU is passed
+    // through is due after the first reboot, and the second makes it active.
+    to: "[{select: {count: 1}, mode: {vgpu: {size: same}}}]",
+    readings: "{whilePassthrough: ignored}",
+    impact: Impact::Reboot,
+    reboots: 2,
+    points: (46, 18),
+};
+
+fn lab(change: &Change) -> Lab {
+    let world = format!(
+        r#"
+apiVersion: poolwright/v1
+kind: World
+metadata: {{name: crash}}
+spec:
+  vcenter: {{address: vc.lab, version: 8.0.3, users: [{{name: {USER}, password: "{PASSWORD}"}}]}}
+  readings: {}
+  datacenters:
+    - path: /Prod/DC1
+      clusters:
+        - name: gpu-a
+          ha: {{enabled: true}}
+          hosts:
+            - names: "esx-[01-02]"
+              driver: {{component: NVD-AIE-800, version: 580.95.02}}
+              gpus: [{{model: h100-nvl-94, count: 2, mode: {}}}]
+              boot: {{down: 90s, flaps: 1, stale: 20s}}
+"#,
+        change.readings, change.from
+    );
+    let documents = format!(
+        r#"
+apiVersion: poolwright/v1
+kind: Site
+metadata: {{name: lab}}
+spec:
+  vcenter: {{address: vc.lab, credentials: {{user: {USER}, password: "env:LAB"}}}}
+  pace: {{hostStable: 20s}}
+---
+apiVersion: poolwright/v1
+kind: GpuPool
+metadata: {{name: pool}}
+spec:
+  hosts: {{site: lab, cluster: gpu-a, names: [esx-01]}}
+  gpuModel: h100-nvl-94
+  gpuCount: 2
+  gpus: {}
+  rollout: {{maxUnavailable: 1, maxReboots: 2}}
+"#,
+        change.to
+    );
+    Lab::new(&world, &documents)
+}
+
+/// Applies the plan with a client that dies at this point; the answer is there only if it did not.
+async fn apply(lab: &Lab, plan: &Plan, trap: &Trap) -> Option<Result<RunState, RunError>> {
+    let network = TrapNetwork { inner: &lab.network, trap: trap.clone() };
+    let password = SecretString::from(PASSWORD);
+    let fleet =
+        Fleet::connect(&lab.site.name, &lab.site.spec, USER, password, &network, lab.world.clock()).await.unwrap();
+    let (_raise, signals) = interrupt();
+    let mut sink = trap.clone();
+    let engine = lab.engine(&fleet, &mut sink, signals);
+    tokio::select! {
+        biased;
+        () = trap.sprung() => None,
+        ended = rollout::apply(engine, plan) => Some(ended),
+    }
+}
+
+/// Cuts the journal of the only run to so many lines after the header: what the process wrote after
+/// the point, without sending anything, had not been written.
+fn cut_journal(state: &StateDir, lines: u64) {
+    let run = state.runs().unwrap().remove(0);
+    let path = state.path().join("runs").join(run.as_str()).join("journal.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let kept: Vec<&str> = text.lines().take(lines as usize + 1).collect();
+    std::fs::write(&path, kept.join("\n") + "\n").unwrap();
+}
+
+/// What must be the same however a run came to its end: times, tasks and sessions are not.
+fn essence(snapshot: &Value) -> Vec<(String, Value, Value, Value)> {
+    ["esx-01", "esx-02"]
+        .map(|name| {
+            let host = look::host(snapshot, name);
+            (name.to_owned(), host["devices"].clone(), host["maintenance"].clone(), host["fields"].clone())
+        })
+        .to_vec()
+}
+
+async fn crash_everywhere(change: &Change) {
+    // Left alone, and counted.
+    let alone = lab(change);
+    let plan = alone.plan().await;
+    assert_eq!((plan.hosts.len(), plan.hosts[0].impact), (1, change.impact), "{:#?}", plan.findings);
+    let trap = Trap::new(Point::Never, &alone.world);
+    let state = apply(&alone, &plan, &trap).await.unwrap().unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    assert_eq!(state.hosts.values().map(|host| host.memory.reboots).sum::<u32>(), 0, "released hosts remember nothing");
+    assert_eq!(alone.world.tally().hosts["esx-01"].boots, change.reboots);
+    let wanted = essence(&alone.world.snapshot());
+    assert_eq!((trap.lines(), trap.writes()), change.points, "crash points");
+
+    let lines = (1..=trap.lines() as u64).map(Point::Line);
+    let writes = (1..=trap.writes()).map(Point::Write);
+    for (nth, point) in lines.chain(writes).enumerate() {
+        for from_live in [false, true] {
+            // Some are resumed at once, some when the server has gone on by itself.
+            let pause = Duration::from_secs([0, 45, 600][nth % 3]);
+            let case = format!("{point:?}, {}", if from_live { "from live" } else { "from the journal" });
+            crash(&case, &lab(change), point, pause, from_live, &wanted).await;
+        }
+    }
+}
+
+async fn crash(
+    case: &str,
+    lab: &Lab,
+    point: Point,
+    pause: Duration,
+    from_live: bool,
+    wanted: &[(String, Value, Value, Value)],
+) {
+    let plan = lab.plan().await;
+    let trap = Trap::new(point, &lab.world);
+    let lived = apply(lab, &plan, &trap).await.is_some();
+    match point {
+        // Lines after the last call are all written; they are cut.
+        Point::Line(lines) => cut_journal(&lab.state, lines),
+        Point::Write(_) | Point::Never => assert!(!lived, "{case}: the client lived"),
+    }
+    tokio::time::sleep(pause).await;
+
+    let state = if from_live {
+        let elsewhere = in_memory();
+        resume_from_live(lab, &plan, elsewhere.path()).await
+    } else {
+        let run = lab.state.runs().unwrap().remove(0);
+        lab.run(async |engine| rollout::resume(engine, &run).await).await
+    };
+    let state = state.unwrap_or_else(|error| panic!("{case}: {error:?}"));
+    assert_eq!(state.exit(), Exit::Done, "{case}: {state:#?}");
+    for (name, host) in &state.hosts {
+        assert_eq!(host.armed, [], "{case}: {name}");
+        assert_eq!(host.left_alone, [], "{case}: {name}");
+    }
+    let after = lab.world.snapshot();
+    assert_eq!(essence(&after), wanted, "{case}");
+    look::assert_released(case, &after, &plan);
+    look::assert_only_managed(case, lab, &plan);
+    assert!(lab.world.tally().hosts["esx-01"].boots <= plan.hosts[0].reboots.most, "{case}");
+    assert_eq!(lab.plan().await.hosts, [], "{case}");
+}
+
+async fn resume_from_live(lab: &Lab, plan: &Plan, elsewhere: &Path) -> Result<RunState, RunError> {
+    let state = StateDir::open(elsewhere).unwrap();
+    let fleet = lab.connect().await;
+    let (_raise, signals) = interrupt();
+    let mut silent = Silent;
+    let engine = rollout::Engine { state: &state, ..lab.engine(&fleet, &mut silent, signals) };
+    let ended = rollout::resume_from_live(engine, plan).await;
+    fleet.close().await.unwrap();
+    ended
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_without_impact_survives_a_crash_anywhere() {
+    crash_everywhere(&NONE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_in_maintenance_survives_a_crash_anywhere() {
+    crash_everywhere(&MAINTENANCE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_with_one_reboot_survives_a_crash_anywhere() {
+    crash_everywhere(&ONE_REBOOT).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_with_two_reboots_survives_a_crash_anywhere() {
+    crash_everywhere(&TWO_REBOOTS).await;
+}

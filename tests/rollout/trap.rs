@@ -1,0 +1,123 @@
+//! A client that dies: after a line of its journal, or after a write has had its effect. From then on
+//! nothing it sends arrives and nothing it waits for comes; the test drops it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use poolwright::base::net::{Body, Endpoint, Exchange, NetError, Network};
+use poolwright::rollout::{Entry, RunState, Sink, Waiting};
+use poolwright::sim::World;
+use tokio::sync::Notify;
+
+/// Where the client dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// After this line of its journal stands on the disk.
+    Line(u64),
+    /// After this write (from 1) stands in the world's log.
+    Write(usize),
+    /// It lives.
+    Never,
+}
+
+/// The trap, and what was counted on the way.
+#[derive(Clone)]
+pub struct Trap(Arc<Inner>);
+
+struct Inner {
+    at: Point,
+    world: World,
+    /// Writes that stood in the log before.
+    before: usize,
+    dead: AtomicBool,
+    lines: AtomicUsize,
+    sprung: Notify,
+}
+
+impl Trap {
+    pub fn new(at: Point, world: &World) -> Self {
+        Self(Arc::new(Inner {
+            at,
+            world: world.clone(),
+            before: world.log().len(),
+            dead: AtomicBool::new(false),
+            lines: AtomicUsize::new(0),
+            sprung: Notify::new(),
+        }))
+    }
+
+    /// Waits until the client is dead.
+    pub async fn sprung(&self) {
+        self.0.sprung.notified().await;
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.0.dead.load(Ordering::SeqCst)
+    }
+
+    /// Lines that were written.
+    pub fn lines(&self) -> usize {
+        self.0.lines.load(Ordering::SeqCst)
+    }
+
+    /// Writes since the trap was set.
+    pub fn writes(&self) -> usize {
+        self.0.world.log().len() - self.0.before
+    }
+
+    fn spring(&self) {
+        self.0.dead.store(true, Ordering::SeqCst);
+        self.0.sprung.notify_one();
+    }
+}
+
+impl Sink for Trap {
+    fn entry(&mut self, entry: &Entry, _: &RunState) {
+        self.0.lines.store(entry.n as usize, Ordering::SeqCst);
+        if self.0.at == Point::Line(entry.n) {
+            self.spring();
+        }
+    }
+
+    fn waiting(&mut self, _: &Waiting<'_>) {}
+}
+
+/// The network of a client that is in the trap.
+pub struct TrapNetwork<'a> {
+    pub inner: &'a dyn Network,
+    pub trap: Trap,
+}
+
+impl Network for TrapNetwork<'_> {
+    fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Exchange>, NetError> {
+        Ok(Arc::new(TrapExchange { inner: self.inner.open(endpoint)?, trap: self.trap.clone() }))
+    }
+}
+
+struct TrapExchange {
+    inner: Arc<dyn Exchange>,
+    trap: Trap,
+}
+
+impl Exchange for TrapExchange {
+    fn exchange(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, NetError>> {
+        let trap = self.trap.clone();
+        if trap.is_dead() {
+            return Box::pin(std::future::pending());
+        }
+        let answer = self.inner.exchange(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            if matches!(trap.0.at, Point::Write(nth) if trap.writes() >= nth) && !trap.is_dead() {
+                trap.spring();
+            }
+            if trap.is_dead() {
+                std::future::pending::<()>().await;
+            }
+            answer
+        })
+    }
+}
