@@ -275,9 +275,11 @@ async fn a_path_that_the_server_does_not_have_costs_only_itself() {
     assert!(content.fact("config.graphicsInfo", decode::graphics_states).is_unknown());
 }
 
+type Answering = dyn FnMut(&Request<Bytes>) -> (http::HeaderMap, Vec<u8>) + Send;
+
 /// Counts bytes of answers that are alive.
 struct Counting {
-    server: Mutex<Box<dyn FnMut(&Request<Bytes>) -> (http::HeaderMap, Vec<u8>) + Send>>,
+    server: Mutex<Box<Answering>>,
     alive: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
