@@ -1,8 +1,10 @@
 //! What is out of service, now and at the worst moment.
 
+use std::collections::BTreeSet;
+
 use super::fleet::out_of_service;
 use super::{Capacity, HostPlan, Impact, NotActed, PoolCapacity, Reason};
-use crate::model::{DesiredPool, Fact, HostRecord};
+use crate::model::{DesiredPool, Fact, HostName, HostRecord};
 
 /// Hosts of a pool that are out of service now, whatever the cause.
 pub(super) fn unavailable<'a>(pool: &'a DesiredPool, record: impl Fn(&str) -> Option<&'a HostRecord>) -> Vec<NotActed> {
@@ -33,10 +35,12 @@ pub(super) fn capacity(pools: &[(&DesiredPool, Vec<NotActed>)], hosts: &[HostPla
     let mut total = Capacity { gpu_hours_tenths: 0, gpu_hours_most_tenths: 0, pools: Vec::new() };
     for (pool, unavailable) in pools {
         let per_host = pool.gpu_count.value;
-        let out = |host: &HostPlan| unavailable.iter().any(|other| other.host == host.host.name);
+        let down: BTreeSet<&HostName> = unavailable.iter().map(|other| &other.host).collect();
         let taken: Vec<&HostPlan> = hosts
             .iter()
-            .filter(|host| host.pool == pool.name.value && host.impact >= Impact::Maintenance && !out(host))
+            .filter(|host| {
+                host.pool == pool.name.value && host.impact >= Impact::Maintenance && !down.contains(&host.host.name)
+            })
             .collect();
         for host in &taken {
             total.gpu_hours_tenths += tenths(per_host, host.minutes.expected);

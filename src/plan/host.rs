@@ -230,7 +230,7 @@ fn functions(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Opti
         let (storage, strangers): (Vec<_>, Vec<_>) = devices.strangers().partition(|device| is_storage(device));
         for (rule, list) in [(&Rule::GPU_STORAGE, storage), (&Rule::GPU_STRANGER, strangers)] {
             if !list.is_empty() {
-                let message = format!("{} devices that are no GPU are configured for passthrough", list.len());
+                let message = format!("{} devices that are no NVIDIA GPU are configured for passthrough", list.len());
                 let mut finding = sheet.here(rule, message);
                 finding.evidence = list.into_iter().map(named).collect();
                 sheet.add(finding.hint(

@@ -1,6 +1,6 @@
 //! The approved plan, from the wish, what was seen and the time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
@@ -40,9 +40,9 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         pools.push((pool, out));
     }
     findings.extend(field(observed, &hosts));
-    let is_out = |host: &HostPlan| pools.iter().any(|(_, out)| out.iter().any(|down| down.host == host.host.name));
-    hosts.sort_by_cached_key(|host| {
-        (!is_out(host), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
+    let down: BTreeSet<&HostName> = pools.iter().flat_map(|(_, out)| out).map(|host| &host.host).collect();
+    hosts.sort_by_cached_key(|host: &HostPlan| {
+        (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
     });
     not_acted.sort_by(|a, b| (&a.pool, &a.host).cmp(&(&b.pool, &b.host)));
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
@@ -107,6 +107,7 @@ fn pool_plan(
         map
     });
 
+    let down: BTreeSet<&HostName> = out.iter().map(|host| &host.host).collect();
     let (mut hosts, mut not_acted, mut budget) = (Vec::new(), Vec::new(), Vec::new());
     for Judged { pin, outcome, .. } in judged {
         let own = worst(by_host.get(&pin.host.name).into_iter().flatten().copied());
@@ -118,7 +119,7 @@ fn pool_plan(
             (None, Outcome::Converged) => leave(Reason::Converged, "as the profile says".to_owned()),
             (None, Outcome::Undecided) => leave(Reason::Unknown, "what it needs could not be told".to_owned()),
             (None, Outcome::Change(mut host)) => {
-                let is_out = out.iter().any(|down| down.host == pin.host.name);
+                let is_out = down.contains(&pin.host.name);
                 let room = u64::from(pool.rollout.max_unavailable.value) > out.len() as u64;
                 if host.impact >= Impact::Maintenance && !is_out && !room {
                     let finding = no_room(pool, pin, out);
@@ -132,9 +133,7 @@ fn pool_plan(
         }
     }
     findings.extend(budget);
-    let starts = hosts
-        .iter()
-        .any(|host| host.impact >= Impact::Maintenance && !out.iter().any(|down| down.host == host.host.name));
+    let starts = hosts.iter().any(|host| host.impact >= Impact::Maintenance && !down.contains(&host.host.name));
     if starts && !out.is_empty() {
         let message = format!("{} hosts are out of service already; at the worst moment one more is", out.len());
         let mut finding = Finding::new(&Rule::POOL_NO_CHANGE_ROOM, message)
@@ -180,8 +179,17 @@ fn no_room(pool: &DesiredPool, pin: &crate::model::HostPin, out: &[NotActed]) ->
     finding.hint("bring one back, or raise rollout.maxUnavailable")
 }
 
+/// How many hosts a finding names: one for each blocked host names them, so that all would be a
+/// list for each host of a large fleet.
+const NAMED: usize = 10;
+
 fn causes(out: &[NotActed]) -> Vec<String> {
-    out.iter().map(|down| format!("{}: {}", down.host, down.detail)).collect()
+    let mut causes: Vec<String> =
+        out.iter().take(NAMED).map(|down| format!("{}: {}", down.host, down.detail)).collect();
+    if out.len() > NAMED {
+        causes.push(format!("and {} more", out.len() - NAMED));
+    }
+    causes
 }
 
 /// Hosts that share a name or an identity with another one: all that is stored of a host goes by

@@ -101,3 +101,16 @@ fn the_same_inputs_give_the_same_bytes_in_any_order_of_reading() {
     assert_eq!(one.to_bytes(), two.to_bytes());
     assert_eq!(one.id, two.id);
 }
+
+#[test]
+fn a_finding_for_each_host_of_a_large_fleet_stays_short() {
+    let names: Vec<String> = (0..60).map(|number| format!("esx-{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let closed = HostView { in_maintenance: Fact::Known(true), ..one(Set::Same) };
+    let view = |index: usize| if index < 30 { closed.clone() } else { one(Set::Passthrough(None)) };
+    let seen = fleet(names.iter().enumerate().map(|(index, name)| (*name, view(index))).collect());
+    let plan = make(&desired(vec![pool(H100, 1, vgpu(VgpuSize::Same), &names)]), &seen);
+    let blocked: Vec<_> = plan.findings.iter().filter(|finding| finding.id.0 == "PW-POOL-02").collect();
+    assert_eq!(blocked.len(), 30);
+    assert!(blocked.iter().all(|finding| finding.evidence.len() == 11 && finding.evidence[10] == "and 20 more"));
+}

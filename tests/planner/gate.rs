@@ -61,7 +61,8 @@ fn the_signature_is_read_on_active_fields() {
 
 #[test]
 fn what_cannot_be_read_is_unverifiable_and_never_passed() {
-    let blanks: Vec<(fn(&mut HostView), GateCheck)> = vec![
+    type Blank = fn(&mut HostView);
+    let blanks: Vec<(Blank, GateCheck)> = vec![
         (|view| view.pci = Fact::unknown("x"), GateCheck::Identity),
         (|view| view.graphics_active = Fact::unknown("x"), GateCheck::Signature),
         (|view| view.graphics_config = Fact::unknown("x"), GateCheck::Signature),
