@@ -3,6 +3,7 @@
 use poolwright::sim::SimNetwork;
 
 use super::raw::{PASSTHROUGH, Raw, VGPU, element, spec, world_with};
+use crate::support::shared;
 
 #[tokio::test(start_paused = true)]
 async fn service_content_is_as_recorded_and_needs_no_login() {
@@ -147,4 +148,51 @@ async fn ids_are_signed_shorts_and_classes_decimal() {
     ] {
         assert!(gpu.contains(part), "{part} in {gpu}");
     }
+}
+
+/// Methods of the reference that this world does not have; a real vCenter does.
+const NOT_MODELLED: [&str; 20] = [
+    "ApplyRecommendation",
+    "BrowseDiagnosticLog",
+    "ClusterEnterMaintenanceMode",
+    "EnableAlarmActions",
+    "FindRulesForVm",
+    "PowerOffVM_Task",
+    "PowerOnVM_Task",
+    "QueryConfigTarget",
+    "ReconfigVM_Task",
+    "ReconfigureCluster_Task",
+    "RefreshRecommendation",
+    "RefreshServices",
+    "RelocateVM_Task",
+    "RestartService",
+    "ShutdownGuest",
+    "StartService",
+    "StopService",
+    "UpdateAssignableHardwareConfig",
+    "UpdateModuleOptionString",
+    "UpdateOptions",
+];
+
+#[tokio::test(start_paused = true)]
+async fn what_vmwares_own_serializer_writes_has_the_right_shape() {
+    let Some(path) = shared("reference/wire-requests-8.0.3.txt") else { return };
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut count = 0;
+    for section in text.split("### ").skip(1) {
+        let method = section.split_whitespace().next().unwrap();
+        if NOT_MODELLED.contains(&method) {
+            continue;
+        }
+        let raw = Raw::login(&world_with(PASSTHROUGH, "")).await;
+        let number = raw.host("esx-01").await.replace("host-", "");
+        let body = element(section, "soapenv:Body").unwrap().replace("-21<", &format!("-{number}<"));
+        let answer = raw.call(&body).await;
+        if answer.status != 200 {
+            let fault = answer.fault();
+            assert!(!["InvalidRequest", "InvalidProperty"].contains(&fault.as_str()), "{method}: {}", answer.body);
+        }
+        count += 1;
+    }
+    assert!(count > 25, "{count}");
 }
