@@ -46,12 +46,12 @@ Exit codes:
 
 Environment:
   POOLWRIGHT_STATE   the state directory, as --state
-  POOLWRIGHT_LOG     a log filter, as `debug` or `poolwright::vim25=trace`; wins over -v
+  POOLWRIGHT_LOG     a log filter, as `poolwright=debug`; wins over -v
   NO_COLOR           set to anything: no colour";
 
 /// Puts the GPUs of ESXi hosts into the mode that git says
 #[derive(Debug, Parser)]
-#[command(name = "poolwright", version, before_help = EXAMPLES, after_help = AFTER, help_template = TEMPLATE)]
+#[command(version, before_help = EXAMPLES, after_help = AFTER, help_template = TEMPLATE)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
@@ -91,7 +91,7 @@ pub enum Output {
 pub struct Documents {
     /// Files or folders with documents; folders are searched for *.yaml and *.yml [default: profiles
     /// inventories]
-    #[arg(short, long = "documents", value_name = "PATH", num_args = 1..)]
+    #[arg(short = 'd', long = "documents", value_name = "PATH", num_args = 1..)]
     pub paths: Vec<PathBuf>,
 }
 

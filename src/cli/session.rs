@@ -16,7 +16,7 @@ use crate::inventory::Site;
 use crate::observe::Fleet;
 
 use crate::rollout::{Interrupt, Raise, Signal, interrupt};
-use crate::sim::{SimNetwork, World};
+use crate::sim::{SimNetwork, World, WorldError};
 
 /// What a command works with while the session lasts.
 pub struct Session {
@@ -40,7 +40,7 @@ pub fn with_session<T>(
 ) -> Result<T, CommandError> {
     // Before the paused runtime: its clock would run out while a command gives the password.
     let (user, password) = runtime(false)?.block_on(credentials(site))?;
-    let simulated = world.map(World::open).transpose()?;
+    let simulated = world.map(open_world).transpose()?;
     let runtime = runtime(simulated.is_some())?;
     let result = runtime.block_on(async {
         let (network, clock): (Arc<dyn Network>, Clock) = match &simulated {
@@ -52,9 +52,7 @@ pub fn with_session<T>(
         ui.busy(format!("logging in to {}", site.spec.vcenter.address.value));
         let connected = tokio::select! {
             () = interrupt.first() => Err(stopped(&interrupt)),
-            fleet = Fleet::connect(&site.name, &site.spec, &user, password, network.as_ref(), clock) => {
-                fleet.map_err(|error| CommandError::from(error))
-            }
+            fleet = Fleet::connect(&site.name, &site.spec, &user, password, network.as_ref(), clock) => fleet.map_err(CommandError::from),
         };
         let result = match connected {
             Ok(fleet) => {
@@ -77,6 +75,19 @@ pub fn with_session<T>(
         world.save()?;
     }
     result
+}
+
+/// The simulated fleet of a document, as it was left.
+pub fn open_world(file: &Path) -> Result<World, CommandError> {
+    World::open(file).map_err(|error| {
+        let stale = matches!(error, WorldError::OtherDocument);
+        let error = CommandError::from(error);
+        if stale {
+            error.hint(format!("begin again with the new one: poolwright sim reset {}", file.display()))
+        } else {
+            error
+        }
+    })
 }
 
 impl Session {

@@ -39,7 +39,7 @@ impl Sink for Watch<'_> {
     fn waiting(&mut self, waiting: &Waiting<'_>) {
         let Waiting { host, what, since, until, .. } = waiting;
         let now = self.clock.now();
-        let line = report::waiting(waiting);
+        let line = words_of(waiting);
         if self.ui.has_terminal() {
             self.ui.busy(format!(
                 "{line}, for {}, given up in {}",
@@ -56,6 +56,19 @@ impl Sink for Watch<'_> {
             self.ui.talk(format!("{}  {line}, since {}", words::clock(now), words::clock(*since)));
         }
     }
+}
+
+/// Lines of what is waited for that are told; the rest is counted.
+const SHOWN: usize = 2;
+
+/// `esx-1  reboot: waiting: the task task-7 (40 %)`.
+fn words_of(waiting: &Waiting<'_>) -> String {
+    let step = waiting.step.map(|step| format!("{step}: ")).unwrap_or_default();
+    let progress = waiting.progress.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
+    let more = waiting.what.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    let what: Vec<&str> = waiting.what.iter().take(SHOWN).map(String::as_str).collect();
+    format!("{}  {step}waiting: {}{more}{progress}", waiting.host, what.join("; "))
 }
 
 /// What is waited for without its figures: a count or a time that goes on is no news.

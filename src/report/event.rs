@@ -3,7 +3,7 @@
 use super::{Text, Tone, words};
 use crate::model::Fact;
 use crate::plan::Verdict;
-use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind, Waiting};
+use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
 
 /// The line of an event, `20:04:11 esx-1  reboot: done`; none for what only the journal needs.
 pub fn event(entry: &Entry) -> Option<Text> {
@@ -13,19 +13,6 @@ pub fn event(entry: &Entry) -> Option<Text> {
         line = line.and(Tone::Strong, host.as_str()).and(Tone::Plain, "  ");
     }
     Some(line.join(what))
-}
-
-/// Lines of what is waited for that are told; the rest is counted.
-const SHOWN: usize = 2;
-
-/// What is waited for: `esx-1  reboot: waiting: the task task-7 (40 %)`.
-pub fn waiting(waiting: &Waiting<'_>) -> String {
-    let step = waiting.step.map(|step| format!("{step}: ")).unwrap_or_default();
-    let progress = waiting.progress.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
-    let more = waiting.what.len().saturating_sub(SHOWN);
-    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    let what: Vec<&str> = waiting.what.iter().take(SHOWN).map(String::as_str).collect();
-    format!("{}  {step}waiting: {}{more}{progress}", waiting.host, what.join("; "))
 }
 
 fn what(event: &Event) -> Option<Text> {

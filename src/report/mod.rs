@@ -16,7 +16,7 @@ mod plan;
 mod run;
 pub mod words;
 
-pub use event::{event, waiting};
+pub use event::event;
 pub use findings::{findings, tone as severity_tone};
 pub use fleet::fleet;
 pub use paper::{Paper, Table, Text, Tone, WIDTH};

@@ -195,7 +195,10 @@ fn gpus(paper: &mut Paper, host: &HostPlan) {
             let companions: Vec<String> = target.companions.iter().map(PciAddress::to_string).collect();
             format!("{} (with {})", target.address, companions.join(", "))
         };
-        match lines.iter_mut().find(|(id, from, to, _)| (*id, &*from, &*to) == (target.id, &now, &then)) {
+        match lines
+            .iter_mut()
+            .find(|(id, from, to, _)| (*id, from.as_str(), to.as_str()) == (target.id, now.as_str(), then.as_str()))
+        {
             Some((.., addresses)) => addresses.push(address),
             None => lines.push((target.id, now, then, vec![address])),
         }

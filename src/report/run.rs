@@ -96,13 +96,17 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
         HostPhase::Held { why } => {
             paper.heading(format!("{name}: held"));
             paper.say(2, why.to_string());
+            marked(paper, run, host, next);
         }
         HostPhase::Refused { expected, found } => {
             paper.heading(format!("{name}: changed since the plan"));
             paper.item(2, "expected: ", expected.as_str());
             paper.item(2, "found: ", found.as_str());
-            paper.say(2, "next: plan again, and look at what changed:");
-            paper.line(4, next.line("plan", "--out plan.json"));
+            if host.is_released() {
+                paper.say(2, "next: plan again, and look at what changed:");
+                paper.line(4, next.line("plan", "--out plan.json"));
+            }
+            marked(paper, run, host, next);
         }
         HostPhase::Working { stage } => {
             paper.heading(format!("{name}: under way, {stage}"));
@@ -130,6 +134,14 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             paper.line(4, next.line("resume", &format!("{run} --retry {}", quoted(name.as_str()))));
         }
     }
+}
+
+/// A host that is held with the marker of the run on it: its visit had begun.
+fn marked(paper: &mut Paper, run: &str, host: &HostState, next: &NextCommand) {
+    let Some(marker) = &host.marker else { return };
+    paper.say(2, format!("left as: marked by this run, {} at {} UTC", marker.phase, words::clock(marker.at)));
+    paper.say(2, "next: look at the host; when the cause is gone, go on:");
+    paper.line(4, next.line("resume", run));
 }
 
 fn gate(paper: &mut Paper, host: &HostState) {

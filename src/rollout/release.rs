@@ -4,7 +4,7 @@ use super::effect::entering;
 use super::run::Run;
 use super::visit::view_of;
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError};
-use crate::model::{HostRecord, MarkerPhase};
+use crate::model::{HostRecord, Marker, MarkerPhase};
 use crate::plan::{self, HostPlan, OurMaintenance, Refusal};
 
 impl Run<'_> {
@@ -119,6 +119,11 @@ impl Run<'_> {
 
     /// A host that is held before anything was done: a marker that was written for it goes.
     pub(super) async fn unmark_untouched(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        // Past its beginning the marker says more than this journal does: the host is not untouched.
+        let begun = |marker: &Marker| marker.phase != MarkerPhase::Prechecking;
+        if self.state_of(host).marker.as_ref().is_some_and(begun) {
+            return Ok(());
+        }
         if let Err(why) = self.unmark(host).await? {
             tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
         }

@@ -31,7 +31,13 @@ impl Run<'_> {
             Err(Refusal::Stale { .. }) if known.marker.is_none() && is_as_wished(host, &record) => {
                 return self.already(host);
             }
-            Err(refusal) => return self.hold(host, Held::Refused(refusal)).await,
+            Err(refusal) => {
+                // A journal that began anew learns from the marker that the host is not untouched.
+                if let Some(marker) = known.marker {
+                    self.adopt(host, marker)?;
+                }
+                return self.hold(host, Held::Refused(refusal)).await;
+            }
         };
         let Ok(view) = &record.view else {
             // A visit is planned from a view; without one the planner refuses.

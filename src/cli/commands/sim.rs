@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::base::net::colons;
 use crate::cli::args::{SimArgs, SimCommand};
-use crate::cli::session::{runtime, signals};
+use crate::cli::session::{open_world, runtime, signals};
 use crate::cli::{CommandError, Exit, Ui};
 use crate::rollout::{Signal, interrupt};
 use crate::sim::{World, serve};
@@ -18,7 +18,7 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let Some(file) = &args.world else {
         unreachable!("the argument is required unless there is a subcommand");
     };
-    let world = World::open(file)?;
+    let world = open_world(file)?;
     world.set_speed(args.speed);
     let runtime = runtime(false)?;
     let ended = runtime.block_on(async {

@@ -1,0 +1,76 @@
+//! The demo: what it prints is what is done, and can be done again.
+
+use std::time::{Duration, Instant};
+
+use super::harness::Folder;
+
+/// Commands that the demo showed, each with the exit code that it showed.
+fn shown(stdout: &str) -> Vec<(String, i32)> {
+    let mut commands = Vec::new();
+    let mut current: Option<String> = None;
+    for line in stdout.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            current = Some(command.to_owned());
+            if command.starts_with("cat ") {
+                commands.push((command.to_owned(), 0));
+                current = None;
+            }
+        } else if let Some(code) = line.strip_prefix("(exit code ").and_then(|rest| rest.strip_suffix(')')) {
+            commands.push((current.take().unwrap(), code.parse().unwrap()));
+        }
+    }
+    assert!(current.is_none(), "{current:?} has no exit code");
+    commands
+}
+
+/// Against toys 5: every command that the demo prints is run again from a fresh process, in its folder.
+#[test]
+fn every_command_of_the_demo_works_again_in_its_folder() {
+    let folder = Folder::empty();
+    let begun = Instant::now();
+    let demo = folder.run("demo --dir there").expect(0);
+    // Far from the 20 s that it may take once it is built; a debug build on a busy machine is slower.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert!(!demo.stdout.contains('\u{1b}') && !demo.stderr.contains('\u{1b}'), "no colour without a terminal");
+    let commands = shown(&demo.stdout);
+    assert!(commands.len() >= 9, "{commands:?}");
+    assert_eq!(commands.iter().filter(|(_, code)| *code == 10).count(), 1, "one thing goes wrong: {commands:?}");
+
+    let run = |line: &str| {
+        let mut parts = line.splitn(2, ' ');
+        match (parts.next(), parts.next()) {
+            (Some("cat"), Some(file)) => {
+                let text = folder.read(&format!("there/{file}"));
+                assert!(demo.stdout.contains(&text), "{file} is shown as it is");
+                0
+            }
+            (Some("poolwright"), Some(rest)) => {
+                let output = folder.command(rest).current_dir(folder.path().join("there")).output().unwrap();
+                folder.ended(&output).code
+            }
+            other => panic!("no command of ours: {other:?}"),
+        }
+    };
+    // As the demo left it: its plans change nothing any more.
+    for (line, code) in &commands {
+        let now = if line.contains(" apply ") { 0 } else { *code };
+        assert_eq!(run(line), now, "{line}");
+    }
+    // From the beginning: as the demo showed it.
+    assert_eq!(run("poolwright sim reset inventories/lab-world.yaml"), 0);
+    std::fs::remove_dir_all(folder.path().join("there/.poolwright")).unwrap();
+    for (line, code) in &commands {
+        assert_eq!(run(line), *code, "{line}");
+    }
+    // And the demo itself, in its own folder.
+    let again = folder.run("demo --dir there").expect(0);
+    assert_eq!(shown(&again.stdout), commands);
+}
+
+#[test]
+fn it_does_not_write_over_what_is_not_its_own() {
+    let folder = Folder::empty();
+    folder.write("mine/profiles/l40s.yaml", "mine");
+    insta::assert_snapshot!(folder.run("demo --dir mine").expect(3).shown());
+    assert_eq!(folder.read("mine/profiles/l40s.yaml"), "mine");
+}
