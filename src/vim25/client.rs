@@ -14,6 +14,7 @@ use super::wire::decode::{required, text, timestamp};
 use super::wire::names::{fault, managed, path};
 use super::wire::{ApiVersion, Call, DecodeError, Node, ObjectSet, Page, PropertySet, calls};
 use crate::base::clock::Clock;
+use crate::base::logging;
 use crate::base::net::Exchange;
 use crate::base::retry::{Policy, retry};
 use crate::model::MoRef;
@@ -56,7 +57,7 @@ pub struct Client {
 #[derive(Default)]
 struct Session {
     /// `name="value"`, as the server set it.
-    cookie: Option<String>,
+    cookie: Option<SecretString>,
     /// Counts logins, so that a call knows whether somebody renewed the session meanwhile.
     epoch: u64,
     /// The user as the server writes it, `VSPHERE.LOCAL\pw`.
@@ -249,7 +250,7 @@ impl Client {
             }
             (session.cookie.clone(), session.epoch)
         };
-        let sent = self.transport.send(call, self.version, cookie.as_deref(), deadline).await;
+        let sent = self.transport.send(call, self.version, cookie.as_ref(), deadline).await;
         (epoch, sent.map(|(node, _)| node))
     }
 
@@ -309,8 +310,10 @@ impl Client {
             let source = DecodeError { element: "Set-Cookie".to_owned(), what: "the login set no cookie".to_owned() };
             return Err(decode(&call, source));
         }
+        let cookie = SecretString::from(cookies.join("; "));
+        logging::hide(&cookie);
         let mut session = self.session();
-        session.cookie = Some(cookies.join("; "));
+        session.cookie = Some(cookie);
         session.epoch += 1;
         session.user = user;
         Ok(time)

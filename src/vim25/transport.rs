@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderMap, Request, Response, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
 
 use super::error::{Error, VERSIONS};
 use super::wire::answer::{self, Answer};
@@ -47,10 +48,11 @@ impl Transport {
         &self,
         call: &Call,
         version: ApiVersion,
-        cookie: Option<&str>,
+        cookie: Option<&SecretString>,
         deadline: Duration,
     ) -> Result<(Node, Vec<String>), Error> {
         let method = call.method;
+        let cookie = cookie.map(ExposeSecret::expose_secret);
         let request = encode(call, version, cookie).map_err(|error| unsendable(method, &error))?;
         let answer = self.exchange(method, request, deadline).await?;
         let read = answer::read(answer.status(), answer.body(), method);

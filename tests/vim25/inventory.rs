@@ -320,7 +320,7 @@ async fn no_more_than_one_page_of_xml_is_held() {
     let page_length = Arc::clone(&longest);
     let exchange: Arc<dyn Exchange> = Arc::new(Counting {
         server: Mutex::new(Box::new(move |request| {
-            let (headers, body) = server.bytes(request);
+            let (_, headers, body) = server.bytes(request);
             page_length.fetch_max(body.len(), Ordering::SeqCst);
             (headers, body)
         })),

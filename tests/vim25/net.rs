@@ -13,13 +13,16 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use poolwright::base::clock::Clock;
 use poolwright::base::net::{Endpoint, NetError, Network, RealNetwork, Trust, collect, colons, fingerprint};
+use poolwright::vim25::Client;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::script::says;
+use super::script::{PASSWORD, Reply, Server, host, says};
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -53,7 +56,7 @@ struct Served {
 
 async fn serve(
     certified: &Certified,
-    answer: impl Fn(Request<Incoming>) -> Option<Answer> + Send + Sync + 'static,
+    answer: impl Fn(Request<Bytes>) -> Option<Answer> + Send + Sync + 'static,
 ) -> Served {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
@@ -77,11 +80,15 @@ async fn serve(
             let Ok(stream) = acceptor.accept(stream).await else { continue };
             alpn.lock().unwrap().push(stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec));
             let (requests, answer) = (Arc::clone(&requests), Arc::clone(&answer));
-            let service = service_fn(move |request| {
+            let service = service_fn(move |request: Request<Incoming>| {
                 requests.fetch_add(1, Ordering::SeqCst);
-                // No answer: the connection is closed.
-                let result = answer(request).ok_or_else(|| std::io::Error::other("closed"));
-                async move { result }
+                let answer = Arc::clone(&answer);
+                async move {
+                    let (head, body) = request.into_parts();
+                    let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+                    // No answer: the connection is closed.
+                    answer(Request::from_parts(head, body)).ok_or_else(|| std::io::Error::other("closed"))
+                }
             });
             let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tokio::spawn(connection);
@@ -95,7 +102,7 @@ fn whole(status: u16, body: impl Into<Bytes>) -> Answer {
     Response::builder().status(status).body(body).unwrap()
 }
 
-fn hello(_: Request<Incoming>) -> Option<Answer> {
+fn hello(_: Request<Bytes>) -> Option<Answer> {
     Some(whole(200, "hello"))
 }
 
@@ -307,5 +314,66 @@ fn an_address_that_is_none_is_refused() {
     for authority in ["", "vc example", "https://vc.example.net", "vc.example.net/sdk"] {
         let endpoint = Endpoint { authority: authority.into(), trust: Trust::Thumbprint([0; 32]) };
         assert!(RealNetwork.open(&endpoint).is_err(), "{authority}");
+    }
+}
+
+/// Everything that is logged on this thread, at every level, by everybody.
+#[derive(Clone, Default)]
+struct Logged(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The whole way: client, TLS, HTTP, and back, with the log at its loudest.
+#[tokio::test]
+async fn neither_password_nor_session_is_logged_at_any_level() {
+    let logged = Logged::default();
+    let writer = logged.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // With a single subscriber, tracing asks the thread on which an event is first met whether anybody
+    // listens; other tests' threads would say no for all. With two it asks the subscribers.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _guard = tracing::subscriber::set_default(subscriber);
+
+    let script = Server::new(|seen| (seen.call == "SetField").then(|| Reply::ok("SetField", "")));
+    let certified = certified(&["127.0.0.1"], |_| {});
+    let vcenter = Arc::clone(&script);
+    let served = serve(&certified, move |request| {
+        let (status, headers, body) = vcenter.bytes(&request);
+        let mut answer = whole(status, body);
+        answer.headers_mut().extend(headers);
+        Some(answer)
+    })
+    .await;
+    let endpoint = Endpoint { authority: served.authority.clone(), trust: ca(&certified) };
+    let exchange = RealNetwork.open(&endpoint).unwrap();
+    let password = SecretString::from(PASSWORD);
+    let client =
+        Client::connect(exchange, served.authority.clone(), None, "pw@vsphere.local", password, Clock::system())
+            .await
+            .unwrap();
+    client.current_time().await.unwrap();
+    client.set_custom_field(&host("host-1"), 101, "x").await.unwrap();
+    script.forget_sessions();
+    client.current_time().await.unwrap();
+    client.logout().await.unwrap();
+    assert_eq!((script.count("Login"), script.count("Logout")), (2, 1));
+
+    let text = String::from_utf8(logged.0.lock().unwrap().clone()).unwrap();
+    // It is loud, and ours is in it.
+    assert!(text.contains("TRACE") && text.contains("logging in again") && text.contains("SetField"), "{text}");
+    for secret in [PASSWORD, "marked-pa55", "&lt;word&gt;", "s0001", "s0002"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
     }
 }

@@ -174,14 +174,14 @@ impl Server {
         self.state.lock().unwrap().seen.iter().filter(|seen| seen.call == call).cloned().collect()
     }
 
-    /// Head and body of the answer to this request, at once.
-    pub fn bytes(&self, request: &Request<Bytes>) -> (http::HeaderMap, Vec<u8>) {
+    /// Status, headers and body of the answer to this request, at once.
+    pub fn bytes(&self, request: &Request<Bytes>) -> (u16, http::HeaderMap, Vec<u8>) {
         let reply = self.answer(request);
         let headers = reply
             .headers
             .into_iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_str(&value).unwrap()));
-        (headers.collect(), reply.body.to_vec())
+        (reply.status, headers.collect(), reply.body.to_vec())
     }
 
     fn answer(&self, request: &Request<Bytes>) -> Reply {
