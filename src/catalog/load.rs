@@ -36,6 +36,7 @@ pub struct Catalog {
     branches: VgpuBranches,
     rules: Vec<Rule>,
     sources: SourceMap,
+    regions: Vec<Region>,
 }
 
 impl Catalog {
@@ -47,6 +48,11 @@ impl Catalog {
     /// The model with this id.
     pub fn model(&self, id: &str) -> Option<&Model> {
         self.models.iter().find(|model| model.id == id)
+    }
+
+    /// Placement tables of mixed-size mode. One may belong to a card that is no model here.
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
     }
 
     /// What needs which ESXi.
@@ -135,6 +141,7 @@ fn load() -> Result<Catalog, LoadError> {
         branches: parse("branches.yaml", BRANCHES)?,
         rules: parse("rules.yaml", RULES)?,
         sources: parse("sources.yaml", SOURCES)?,
+        regions,
     })
 }
 

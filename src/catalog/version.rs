@@ -26,9 +26,9 @@ impl FromStr for EsxiVersion {
 
     fn from_str(text: &str) -> Result<Self, EsxiVersionError> {
         let parts: Vec<Option<u16>> = text.split(['.', 'U', 'u']).map(|part| part.parse().ok()).collect();
-        match parts.as_slice() {
-            &[Some(major), Some(minor)] => Ok(Self { major, minor, update: 0 }),
-            &[Some(major), Some(minor), Some(update)] => Ok(Self { major, minor, update }),
+        match *parts.as_slice() {
+            [Some(major), Some(minor)] => Ok(Self { major, minor, update: 0 }),
+            [Some(major), Some(minor), Some(update)] => Ok(Self { major, minor, update }),
             _ => Err(EsxiVersionError(text.to_owned())),
         }
     }

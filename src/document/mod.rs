@@ -6,6 +6,7 @@
 //!                ──read────► RawDocument apiVersion, kind and name known; what is unknown is named with the nearest
 //!                ──parse───► Document<T> T: any serde type; each `At<..>` in it gets file, line and column
 //!        any stage ────────► Problem     place, message, source line with a caret, hint
+//!   embedded data ────────► T           what is compiled in (the catalogue): no places, no limits
 //! ```
 //!
 //! A type that is read here derives `Deserialize` (with `deny_unknown_fields` and `camelCase`), uses

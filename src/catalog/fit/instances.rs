@@ -63,15 +63,12 @@ fn carries_media(profile: &MigProfile) -> bool {
 /// nothing beyond rule MIG-2 (a test shows it on the geometries that have figures).
 fn engines_short(geometry: &MigGeometry, instances: &[u32]) -> Option<(&'static str, u32, u32)> {
     let whole = geometry.profiles.iter().max_by_key(|profile| profile.memory)?.engines?;
-    let kinds: [(&'static str, fn(&Engines) -> u32); 3] =
-        [("NVDEC", |e| e.nvdec), ("JPEG", |e| e.jpeg), ("OFA", |e| e.ofa)];
-    kinds.into_iter().find_map(|(name, of)| {
-        let need = geometry
-            .profiles
-            .iter()
-            .zip(instances)
+    let short = |name, of: fn(&Engines) -> u32| {
+        let each = geometry.profiles.iter().zip(instances);
+        let need = each
             .filter_map(|(profile, n)| Some(of(profile.engines.as_ref()?).saturating_mul(*n)))
             .fold(0u32, u32::saturating_add);
         (need > of(&whole)).then_some((name, need, of(&whole)))
-    })
+    };
+    short("NVDEC", |e| e.nvdec).or_else(|| short("JPEG", |e| e.jpeg)).or_else(|| short("OFA", |e| e.ofa))
 }

@@ -78,8 +78,8 @@ fn beginning_with(first: usize, start: &[u32], fits: &impl Fn(&[u32]) -> bool) -
 }
 
 fn filled(mut counts: Vec<u32>, most: &[u32], fits: &impl Fn(&[u32]) -> bool) -> Vec<u32> {
-    for at in 0..counts.len() {
-        grow(&mut counts, at, most[at], fits);
+    for (at, most) in most.iter().enumerate() {
+        grow(&mut counts, at, *most, fits);
     }
     counts
 }
