@@ -37,13 +37,16 @@ pub(super) enum NotMarked {
 }
 
 impl Run<'_> {
-    /// Writes the marker in this phase. Does nothing if it stands there with nothing to add.
+    /// Writes the marker in this phase, unless `view`, read just now, shows another run's.
     pub(super) async fn mark(
         &mut self,
         host: &HostPlan,
         view: &HostView,
         phase: MarkerPhase,
     ) -> Result<Result<(), NotMarked>, RunError> {
+        if let Owner::Other(held) = marker::owner(view, self.run_id()) {
+            return Ok(Err(NotMarked::Foreign(held)));
+        }
         // A host that is down has no boot time; the last one that was written stays.
         let before = self.state_of(host).marker.as_ref().map(|marker| marker.boot);
         let Some(boot) = view.boot_time.known().copied().or(before) else {
@@ -97,13 +100,23 @@ impl Run<'_> {
         }
         let record = self.read(host).await;
         match view_of(&record) {
+            Ok(view) if marker::owner(view, self.run_id()) == Owner::Nobody => {
+                Ok(Err(NotMarked::Unwritable("somebody removed ours".to_owned())))
+            }
             Ok(view) => self.mark(host, view, phase).await,
             Err(why) => Ok(Err(NotMarked::Unwritable(why))),
         }
     }
 
-    /// Clears the marker.
+    /// Clears the marker, unless it is another run's. What cannot be seen yet may still come, so it is
+    /// cleared even where none is seen.
     pub(super) async fn unmark(&mut self, host: &HostPlan) -> Result<Result<(), NotMarked>, RunError> {
+        let record = self.read(host).await;
+        if let Ok(view) = view_of(&record)
+            && let Owner::Other(held) = marker::owner(view, self.run_id())
+        {
+            return Ok(Err(NotMarked::Foreign(held)));
+        }
         if let Err(why) = Box::pin(self.put(host, Fact::Absent)).await {
             return Ok(Err(why));
         }

@@ -2,5 +2,9 @@
 
 mod arbitrary;
 mod crash;
+mod full;
 mod machine;
+mod maintenance;
+mod scene;
 mod trap;
+mod ways;
