@@ -1,1 +1,3 @@
 //! cases
+
+mod transitions;
