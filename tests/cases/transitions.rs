@@ -1,8 +1,9 @@
 //! Each of the six transitions between the three modes, on two generations of GPUs and two versions
 //! of vSphere, under settings of the readings in which every pair of values occurs.
 
+use poolwright::model::HostName;
 use poolwright::plan::{Plan, Reason};
-use poolwright::rollout::Exit;
+use poolwright::rollout::{Exit, HostPhase};
 
 use crate::support::lab::{Lab, PASSWORD, USER};
 use crate::support::look::{self, Gpu};
@@ -165,27 +166,48 @@ async fn beside_a_gpu_of_somebody_else() {
 /// list is sent as it was read, which means the same under both.
 #[tokio::test(start_paused = true)]
 async fn each_reading_changes_a_journal_or_must_not() {
+    let [passthrough, same, _] = MODES;
+    // A whole host, and one with a GPU of somebody else, whose host default is not ours to change.
+    let walks = [(passthrough, same, "all"), (same, passthrough, "all"), (passthrough, same, "{count: 1}")];
     let mut defaults = Vec::new();
-    for (from, to) in TRANSITIONS {
-        defaults.push(journal(MODES[from], MODES[to], &readings::only(0, 0)).await);
+    for (from, to, select) in walks {
+        defaults.push(journal(from, to, select, &readings::only(0, 0)).await);
     }
     for (switch, (name, values)) in readings::SWITCHES.iter().enumerate() {
         for value in 1..values.len() {
             let mut differs = false;
-            for ((from, to), default) in TRANSITIONS.into_iter().zip(&defaults) {
-                differs |= journal(MODES[from], MODES[to], &readings::only(switch, value)).await != *default;
+            for ((from, to, select), default) in walks.into_iter().zip(&defaults) {
+                differs |= journal(from, to, select, &readings::only(switch, value)).await != *default;
             }
             assert_eq!(differs, *name != "deviceType", "{name}: {}", values[value]);
         }
     }
 }
 
-/// What the journal says happened, and when, counted from its first line.
-async fn journal(from: Mode, to: Mode, readings: &str) -> Vec<String> {
-    let lab = lab("8.0.3", "h100-nvl-94", from, to, readings);
+/// What the journal says happened, and when; the id of the run is by chance.
+async fn journal(from: Mode, to: Mode, select: &str, readings: &str) -> Vec<String> {
+    let world = world("8.0.3", "h100-nvl-94", from, readings);
+    let lab = Lab::new(&world, &documents("h100-nvl-94", to, select));
     let plan = lab.plan().await;
     let run = lab.apply(&plan).await.unwrap().run;
     let entries = lab.state.entries(&run).unwrap();
-    let start = entries[0].at;
-    entries.iter().skip(1).map(|entry| format!("{} {:?}", entry.at.duration_since(start), entry.e)).collect()
+    entries.iter().map(|entry| format!("{} {:?}", entry.at, entry.e).replace(run.as_str(), "RUN")).collect()
+}
+
+/// The host default is needed, and is not ours to change: a GPU of the host is not in the pool. The
+/// GPU never becomes a vGPU, the host is left closed, and the report says why.
+#[tokio::test(start_paused = true)]
+async fn a_host_default_that_is_not_ours_leaves_the_host_closed() {
+    let [passthrough, same, _] = MODES;
+    let world = world("8.0.3", "h100-nvl-94", passthrough, "{hostDefaultNeeded: yes}");
+    let lab = Lab::new(&world, &documents("h100-nvl-94", same, "{count: 1}"));
+    let plan = lab.plan().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let after = lab.world.snapshot();
+    assert_eq!(look::host(&after, "esx-01")["maintenance"], true);
+    look::assert_only_managed("not ours", &lab, &plan);
+    look::assert_within_bounds("not ours", &lab, &plan);
+    let HostPhase::Failed { error, .. } = &state.hosts[&HostName::from("esx-01")].phase else { panic!("{state:#?}") };
+    assert!(error.contains("the reboot had no effect on") && error.contains("type sharedDirect"), "{error}");
 }
