@@ -61,6 +61,7 @@ fn max_unavailable_counts_whatever_the_cause() {
         |view| view.connection = Fact::Known("notResponding".into()),
         |view| view.power = Fact::Known("standBy".into()),
         |view| view.in_maintenance = Fact::Absent,
+        |view| view.in_maintenance = Fact::unknown("no answer"),
     ];
     for cause in causes {
         let mut down = one(Set::Same);
