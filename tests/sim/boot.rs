@@ -21,7 +21,8 @@ async fn a_reboot_needs_maintenance_mode_unless_forced() {
 async fn the_task_ends_when_the_reboot_begins_and_the_host_comes_back_in_stages() {
     let boot =
         "shutdown: 10s, down: 100s, disconnected: 20s, flaps: 1, flap: 10s, stale: 60s, storage: 30s, agent: 40s";
-    let raw = Raw::login(&world_with(&host(boot, LABELLED), "")).await;
+    let runs = "  readings: {haInMaintenance: runs}";
+    let raw = Raw::login(&world_with(&host(boot, LABELLED), runs)).await;
     raw.close().await;
     raw.passthru("<config><id>0000:17:00.0</id><passthruEnabled>false</passthruEnabled></config>").await.ok();
     assert!(raw.value("runtime.bootTime").await.starts_with("2026-11-18T"));

@@ -106,11 +106,19 @@ async fn a_host_that_does_not_answer_can_do_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn the_ha_agent_in_maintenance_is_a_reading() {
-    for (reading, state) in [("runs", "connectedToMaster"), ("stops", "uninitialized")] {
-        let world = world_with(PASSTHROUGH, &format!("  readings: {{haInMaintenance: {reading}}}"));
+    for (reading, state) in [("runs", 1), ("unset", 0)] {
+        let hosts = PASSTHROUGH.replace("names: esx-01, ", "names: esx-01, boot: {agent: 1m}, ");
+        let world = world_with(&hosts, &format!("  readings: {{haInMaintenance: {reading}}}"));
         let raw = Raw::login(&world).await;
         assert_eq!(raw.value("runtime.dasHostState.state").await, "connectedToMaster");
         raw.close().await;
-        assert_eq!(raw.value("runtime.dasHostState.state").await, state);
+        let shown = raw.esx(&["runtime.dasHostState"]).await.body;
+        assert_eq!(shown.matches("connectedToMaster").count(), state, "{reading}");
+        raw.exit().await.ok();
+        pass(15).await;
+        let after = if reading == "runs" { "connectedToMaster" } else { "uninitialized" };
+        assert_eq!(raw.value("runtime.dasHostState.state").await, after);
+        pass(60).await;
+        assert_eq!(raw.value("runtime.dasHostState.state").await, "connectedToMaster");
     }
 }

@@ -8,7 +8,7 @@ pub const SWITCHES: [(&str, &[&str]); 6] = [
     ("whilePassthrough", &["ignored", "stored", "refused"]),
     ("rebind", &["never", "idle"]),
     ("hostDefaultNeeded", &["no", "yes"]),
-    ("haInMaintenance", &["runs", "stops"]),
+    ("haInMaintenance", &["unset", "runs"]),
     ("fieldLag", &["0s", "7s"]),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Moment;
 use super::due::Transition;
 use super::tasks::{NewTask, TaskFate};
-use crate::sim::document::{Connection, Power};
+use crate::sim::document::{Connection, HaInMaintenance, Power};
 use crate::sim::fault::VimFault;
 use crate::sim::world::task::Task;
 
@@ -103,8 +103,17 @@ impl Moment<'_> {
     pub(super) fn open_host(&mut self, task: u64, host: u32) {
         self.remember(host);
         let user = self.state.tasks.get(&task).map(|task| task.user.clone()).unwrap_or_default();
+        let restarts = self.spec.readings.ha_in_maintenance == HaInMaintenance::Unset;
+        let mut agent = None;
         if let Some(host) = self.state.hosts.get_mut(&host) {
             host.maintenance = false;
+            agent = Some(host.boot.agent.0).filter(|wait| restarts && !wait.is_zero() && host.ha_agent.is_some());
+            if agent.is_some() {
+                host.ha_agent = Some("uninitialized".to_owned());
+            }
+        }
+        if let Some(wait) = agent {
+            self.schedule(wait, Transition::AgentBack { host });
         }
         self.event("ExitMaintenanceModeEvent", Some(host), &user, "Host has exited maintenance mode".to_owned());
         self.finish(task, None);

@@ -71,16 +71,15 @@ pub enum HostDefaultReading {
     Yes,
 }
 
-/// Readings of `runtime.dasHostState` of a host in maintenance mode: no source says whether the agent
-/// goes on.
+/// Readings of `runtime.dasHostState` of a host in maintenance mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum HaInMaintenance {
-    /// As before.
+    /// Not set, as the API reference says; after maintenance the agent starts anew (`boot.agent`).
     #[default]
+    Unset,
+    /// As if the agent went on.
     Runs,
-    /// `uninitialized` until the host leaves maintenance mode.
-    Stops,
 }
 
 /// How a host comes back from a reboot (vsphere-gpu §3.5).
@@ -101,7 +100,7 @@ pub struct Boot {
     pub stale: Span,
     /// How long after the last `connected` the datastores are missing.
     pub storage: Span,
-    /// How long after the last `connected` the HA agent starts.
+    /// How long after the last `connected`, and after maintenance mode, the HA agent needs to start.
     pub agent: Span,
     /// GPUs that are gone after the next reboot.
     pub lose_gpus: Vec<String>,

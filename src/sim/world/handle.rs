@@ -130,6 +130,11 @@ impl World {
     /// [`WorldError::Files`].
     pub fn save(&self) -> Result<(), WorldError> {
         match &self.0.file {
+            // After a paused runtime has ended, the clock would tell the real time that passed, and no two
+            // runs would be the same: then the state is that of the last look.
+            Some(file) if tokio::runtime::Handle::try_current().is_err() => {
+                store::save(file, &self.0.digest, &self.lock())
+            }
             Some(file) => self.look(|moment| store::save(file, &self.0.digest, moment.state)),
             None => Ok(()),
         }

@@ -46,11 +46,13 @@ fn runtime(from: Source<'_>, host: &Host, view: &View<'_>) -> Value {
         // vCenter does not know.
         (_, StartPower::On) => "unknown",
     };
-    let agent = host.ha_agent.as_ref().map(|agent| {
-        let stopped = view.maintenance && from.spec.readings.ha_in_maintenance == HaInMaintenance::Stops;
-        let agent = if stopped { "uninitialized" } else { agent };
-        Data::of("ClusterDasFdmHostState").text("state", agent).done()
-    });
+    // The API reference: unset if HA is off, in maintenance or standby, and if vCenter disconnected the
+    // host.
+    let at_rest = view.maintenance && from.spec.readings.ha_in_maintenance == HaInMaintenance::Unset
+        || host.connection == Connection::Disconnected
+        || host.power == StartPower::Standby;
+    let agent = host.ha_agent.as_ref().filter(|_| !at_rest);
+    let agent = agent.map(|agent| Data::of("ClusterDasFdmHostState").text("state", agent).done());
     Data::of("HostRuntimeInfo")
         .text("connectionState", connection(host))
         .text("powerState", power)
