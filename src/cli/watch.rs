@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::Ui;
 use crate::base::clock::Clock;
 use crate::model::HostName;
+use crate::plan;
 use crate::report::{self, words};
 use crate::rollout::{Entry, RunState, Sink, Waiting};
 
@@ -65,9 +66,10 @@ const SHOWN: usize = 2;
 fn words_of(waiting: &Waiting<'_>) -> String {
     let step = waiting.step.map(|step| format!("{step}: ")).unwrap_or_default();
     let progress = waiting.progress.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
-    let more = waiting.what.len().saturating_sub(SHOWN);
+    let lines = plan::grouped(waiting.what);
+    let more = lines.len().saturating_sub(SHOWN);
     let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    let what: Vec<&str> = waiting.what.iter().take(SHOWN).map(String::as_str).collect();
+    let what: Vec<&str> = lines.iter().take(SHOWN).map(String::as_str).collect();
     format!("{}  {step}waiting: {}{more}{progress}", waiting.host, what.join("; "))
 }
 

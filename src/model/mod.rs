@@ -21,6 +21,7 @@ mod observed;
 mod pattern;
 mod pci;
 mod roster;
+mod words;
 
 pub use at::{At, Place};
 pub use desired::{
@@ -40,3 +41,4 @@ pub use observed::{
 pub use pattern::{HostGlob, HostPattern, HostPatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};
+pub use words::{are, counted};

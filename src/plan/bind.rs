@@ -6,7 +6,7 @@ use super::device::{Devices, Gap, addresses, named};
 use super::sheet::Sheet;
 use super::{GpuTarget, HostTarget};
 use crate::catalog::catalog;
-use crate::model::{At, GpuGroup, GpuSelect, GraphicsType, HostView, Mode, PciAddress, Place, Rule};
+use crate::model::{At, GpuGroup, GpuSelect, GraphicsType, HostView, Mode, PciAddress, Place, Rule, are, counted};
 
 /// The rules that need the list of devices.
 pub(super) const DEVICE_RULES: &[&Rule] = &[
@@ -88,7 +88,12 @@ fn hardware(sheet: &mut Sheet, devices: &Devices) {
         })
         .collect();
     if !strangers.is_empty() {
-        let message = format!("{} of {} GPUs are no {wanted}", strangers.len(), devices.gpus.len());
+        let message = format!(
+            "{} of {} {} no {wanted}",
+            strangers.len(),
+            counted(devices.gpus.len(), "GPU"),
+            are(strangers.len())
+        );
         let mut finding = sheet.at(&Rule::GPU_MODEL, Some(&pool.gpu_model.place), message);
         finding.evidence = strangers;
         sheet.add(finding.hint(format!(
@@ -99,7 +104,7 @@ fn hardware(sheet: &mut Sheet, devices: &Devices) {
     if devices.gpus.len() as u64 != u64::from(pool.gpu_count.value) {
         let list: Vec<PciAddress> = devices.gpus.iter().map(|gpu| gpu.address).collect();
         let found = if list.is_empty() { "none".to_owned() } else { format!("{} ({})", list.len(), addresses(&list)) };
-        let message = format!("the profile says {} GPUs, the host has {found}", pool.gpu_count);
+        let message = format!("the profile says {}, the host has {found}", counted(pool.gpu_count.value, "GPU"));
         let finding = sheet.at(&Rule::GPU_COUNT, Some(&pool.gpu_count.place), message);
         sheet.add(
             finding.hint("a GPU that is missing may be broken; one too many may be new: correct gpuCount or the host"),
@@ -133,7 +138,7 @@ fn select(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> BTreeMap<Pci
                     wrong(
                         sheet,
                         &group.select.place,
-                        format!("count: {count} GPUs, but the groups before leave {list}"),
+                        format!("count: {}, but the groups before leave {list}", counted(*count, "GPU")),
                     );
                     continue;
                 }
@@ -183,7 +188,9 @@ fn by_node(view: &HostView, node: u32, devices: &Devices) -> Result<Vec<PciAddre
 
 fn wrong(sheet: &mut Sheet, place: &Place, message: String) {
     let finding = sheet.at(&Rule::GPU_SELECT, Some(place), message);
-    sheet.add(finding);
+    sheet.add(
+        finding.hint("`poolwright discover --output json` shows the GPUs of the host, with address and NUMA node"),
+    );
 }
 
 fn words(group: &GpuGroup) -> String {

@@ -7,7 +7,7 @@ use super::need::Need;
 use super::setting::{on, own_entry};
 use super::visit::{Mismatch, identity};
 use super::{GpuSetting, GraphicsChange, HostPlan, Memory, OurMaintenance, PassthruChange, Step};
-use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode};
+use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode, counted};
 
 /// What a step found, just before its effect, from fresh facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +220,7 @@ impl Step {
         }
         let (needed, most) = (memory.reboots_by(&view.boot_time) + 1, host.reboots.most);
         if needed > most {
-            return refused(&format!("at most {most} reboots"), format!("this would be number {needed}"));
+            return refused(&format!("at most {}", counted(most, "reboot")), format!("this would be number {needed}"));
         }
         Ok(Check::Ready)
     }
@@ -232,7 +232,7 @@ impl Step {
         };
         let mut waiting_for = Vec::new();
         if !asked.happened(&view.boot_time) {
-            waiting_for.push(format!("a boot time later than {}", asked.boot_before));
+            waiting_for.push(format!("a boot time later than {:.0}", asked.boot_before));
         }
         waiting_for.extend(not_connected(view));
         if !waiting_for.is_empty() {
@@ -242,7 +242,7 @@ impl Step {
             waiting_for.push("the host to show that it is in maintenance mode".to_owned());
         }
         let evidence =
-            vec![format!("booted at {}", view.boot_time.known().map(ToString::to_string).unwrap_or_default())];
+            vec![format!("booted at {}", view.boot_time.known().map(|at| format!("{at:.0}")).unwrap_or_default())];
         match Devices::of(view) {
             Err(gap) => waiting_for.push(gap.to_string()),
             Ok(devices) => {

@@ -73,8 +73,8 @@ pub(super) fn gates(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
         for need in catalog().needs(model, mode, &types) {
             let (rule, word) = match need.met(product, branch) {
                 Some(true) => continue,
-                Some(false) => (&Rule::CAT_GATE, "is not there"),
-                None => (&Rule::CAT_GATE_UNKNOWN, "may not be there"),
+                Some(false) => (&Rule::CAT_GATE, "does not work on the host"),
+                None => (&Rule::CAT_GATE_UNKNOWN, "may not work on the host"),
             };
             let message = format!("{} {word}: it needs {}", feature(&need), requirement(&need));
             let esxi = view.product.known().map_or("?", |product| product.version.as_str());

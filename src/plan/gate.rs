@@ -11,7 +11,7 @@ use super::seal::digest;
 use super::slow::others;
 use super::visit::{Mismatch, identity};
 use super::{GpuSetting, GpuTarget, HostPlan};
-use crate::model::{AssignmentPolicy, Baseline, Fact, HostView, Parity, PciAddress, PciId};
+use crate::model::{AssignmentPolicy, Baseline, Fact, HostView, Parity, PciAddress, PciId, counted};
 
 /// A check of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,7 +112,12 @@ fn identity_line(host: &HostPlan, view: &HostView, devices: &Devices) -> GateRea
         return line(check, "host", Verdict::Failed, why);
     }
     match identity(host, view, devices) {
-        Ok(()) => line(check, "host", Verdict::Passed, format!("machine {}, {} GPUs", host.uuid, devices.gpus.len())),
+        Ok(()) => line(
+            check,
+            "host",
+            Verdict::Passed,
+            format!("machine {}, {}", host.uuid, counted(devices.gpus.len(), "GPU")),
+        ),
         Err(Mismatch { expected, found }) => {
             line(check, "host", Verdict::Failed, format!("expected {expected}; found {found}"))
         }

@@ -11,7 +11,7 @@ use super::work::Work;
 use super::{GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, vms};
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize,
+    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -65,8 +65,8 @@ pub(super) fn judge<'a>(
     let mut sheet = Sheet::new(pool, pin);
     let outcome = match record.map(|record| (record, &record.view)) {
         None => {
-            let message = format!("{} is not on this vCenter any more", pin.host.name);
-            sheet.add(sheet.here(&Rule::HOST_MISSING, message));
+            let finding = sheet.here(&Rule::HOST_MISSING, "the host is not on this vCenter any more");
+            sheet.add(finding.hint("plan again"));
             Outcome::Undecided
         }
         Some((_, Err(fault))) => {
@@ -74,7 +74,7 @@ pub(super) fn judge<'a>(
                 HostFaultKind::Gone => &Rule::HOST_MISSING,
                 HostFaultKind::NoPermission | HostFaultKind::Fault => &Rule::HOST_UNREADABLE,
             };
-            sheet.add(sheet.here(rule, format!("{} could not be read: {}", pin.host.name, fault.message)));
+            sheet.add(sheet.here(rule, format!("the host could not be read: {}", fault.message)));
             Outcome::Undecided
         }
         Some((record, Ok(view))) => read(&mut sheet, record, view, context),
@@ -84,7 +84,8 @@ pub(super) fn judge<'a>(
 
 fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Context) -> Outcome {
     if let Some(why) = not_connected(view) {
-        sheet.add(sheet.here(&Rule::HOST_NOT_CONNECTED, why));
+        let finding = sheet.here(&Rule::HOST_NOT_CONNECTED, why);
+        sheet.add(finding.hint("see in vCenter why, and plan again when it is back"));
     }
     if let Some(twin) = (context.twins)(record) {
         sheet.add(sheet.here(&Rule::HOST_AMBIGUOUS, twin));
@@ -135,14 +136,17 @@ fn marker(sheet: &mut Sheet, view: &HostView) {
     let finding = match serde_json::from_str::<Marker>(raw) {
         Ok(marker) => {
             let run = &marker.run;
-            let message = format!("run {run} has marked the host: {} at {}", marker.phase, marker.at);
+            let message = format!("run {run} has marked the host: {} at {:.0}", marker.phase, marker.at);
             sheet.here(&Rule::HOST_MARKED, message).hint(format!(
                 "poolwright resume {run}, or resume --from-live where its state directory is lost, or abort {run}"
             ))
         }
         Err(error) => {
             let message = "the host carries a marker that this program does not understand";
-            sheet.here(&Rule::HOST_MARKED, message).seen(format!("{raw} ({error})"))
+            sheet.here(&Rule::HOST_MARKED, message).seen(format!("{raw} ({error})")).hint(format!(
+                "a newer version may have written it; clear the custom field {} only if no run works on the host",
+                Marker::FIELD
+            ))
         }
     };
     sheet.add(finding);
@@ -151,10 +155,11 @@ fn marker(sheet: &mut Sheet, view: &HostView) {
 fn nvswitch(sheet: &mut Sheet, devices: &Devices) {
     let switches: Vec<String> = devices.nvswitches().map(named).collect();
     if !switches.is_empty() {
-        let message = format!("{} NVSwitch functions: the GPUs of such a baseboard are one unit", switches.len());
+        let message =
+            format!("{}: the GPUs of such a baseboard are one unit", counted(switches.len(), "NVSwitch function"));
         let mut finding = sheet.here(&Rule::GPU_NVSWITCH, message);
         finding.evidence = switches;
-        sheet.add(finding);
+        sheet.add(finding.hint(format!("such hosts are not changed yet: take it out with {}", except(sheet.pin))));
     }
 }
 
@@ -174,7 +179,8 @@ fn reachable(sheet: &mut Sheet, view: &HostView, context: &Context) -> bool {
     }
     if !too_old.is_empty() {
         let message = format!("a change needs {OLDEST} or later, found {}", too_old.join(", "));
-        sheet.add(sheet.here(&Rule::HOST_VERSION, message));
+        let finding = sheet.here(&Rule::HOST_VERSION, message);
+        sheet.add(finding.hint(format!("upgrade it, or take the host out with {}", except(sheet.pin))));
     }
     match busy(view, &Memory::default()) {
         Ok(None) => {}
@@ -184,9 +190,12 @@ fn reachable(sheet: &mut Sheet, view: &HostView, context: &Context) -> bool {
     match Gap::need(&view.in_maintenance, "runtime.inMaintenanceMode") {
         Ok(false) => false,
         Ok(true) if sheet.pool.rollout.found_in_maintenance == FoundInMaintenance::Change => true,
+        // The marker says whose it is, and holds the host.
+        Ok(true) if matches!(view.marker, Fact::Known(_)) => false,
         Ok(true) => {
-            let message = format!("{} is in maintenance mode, and not by Poolwright", sheet.pin.host.name);
-            let hint = "take it out, or say `rollout.foundInMaintenance: change` to work on it and leave it there";
+            let message = "the host is in maintenance mode, and not by Poolwright";
+            let hint =
+                "find out who works on it; `rollout.foundInMaintenance: change` works on it, too, and leaves it there";
             sheet.add(sheet.here(&Rule::HOST_IN_MAINTENANCE, message).hint(hint));
             false
         }
@@ -208,7 +217,7 @@ fn functions(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Opti
         .filter_map(|address| devices.at(address).map(named))
         .collect();
     if !incapable.is_empty() {
-        let message = format!("the host says that {} functions cannot be passed through", incapable.len());
+        let message = format!("the host says that {} cannot be passed through", counted(incapable.len(), "function"));
         let mut finding = sheet.here(&Rule::GPU_NOT_CAPABLE, message);
         finding.evidence = incapable;
         sheet.add(finding.hint("8.0.3 checks ACS more strictly than releases before it: Broadcom KB 391460"));
@@ -230,7 +239,10 @@ fn functions(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Opti
         let (storage, strangers): (Vec<_>, Vec<_>) = devices.strangers().partition(|device| is_storage(device));
         for (rule, list) in [(&Rule::GPU_STORAGE, storage), (&Rule::GPU_STRANGER, strangers)] {
             if !list.is_empty() {
-                let message = format!("{} devices that are no NVIDIA GPU are configured for passthrough", list.len());
+                let message = {
+                    let (devices, are) = (counted(list.len(), "device"), are(list.len()));
+                    format!("{devices} that {are} no NVIDIA GPU {are} configured for passthrough")
+                };
                 let mut finding = sheet.here(rule, message);
                 finding.evidence = list.into_iter().map(named).collect();
                 sheet.add(finding.hint(
@@ -272,8 +284,10 @@ fn others(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Option<
         }
     }
     if !pending.is_empty() {
-        let message =
-            format!("the reboot would activate what is pending on {} devices outside the pool", pending.len());
+        let message = format!(
+            "the reboot would activate what is pending on {} outside the pool",
+            counted(pending.len(), "device")
+        );
         let mut finding = sheet.here(&Rule::GPU_OTHER_PENDING, message);
         finding.evidence = pending;
         sheet.add(finding.hint("reboot the host by hand, or put their configuration back, then plan again"));
@@ -295,8 +309,14 @@ fn mig(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, impact: 
     if !in_mig.is_empty() {
         let message =
             format!("GPUs are in MIG mode, which vSphere has no call to leave or to restore: {}", in_mig.join(", "));
-        sheet.add(sheet.here(&Rule::POOL_MIG, message));
+        let finding = sheet.here(&Rule::POOL_MIG, message);
+        sheet.add(finding.hint(format!("take MIG off on the host itself, or take it out with {}", except(sheet.pin))));
     }
+}
+
+/// The line of the profile that leaves the host out.
+fn except(pin: &HostPin) -> String {
+    format!("`except: [{}]`", pin.host.name)
 }
 
 /// What the host gate will compare must be readable before.
@@ -380,7 +400,8 @@ fn draft(
         sheet.add(finding.seen("capability.assignHwPciConfigSupported"));
     }
     if work.expected > pool.rollout.max_reboots.value {
-        let message = format!("it needs {} reboots, the pool approves {}", work.expected, pool.rollout.max_reboots);
+        let message =
+            format!("it needs {}, the pool approves {}", counted(work.expected, "reboot"), pool.rollout.max_reboots);
         let finding = sheet.at(&Rule::HOST_REBOOTS, Some(&pool.rollout.max_reboots.place), message);
         sheet.add(finding);
     }

@@ -18,6 +18,7 @@ mod device;
 mod driver;
 mod fleet;
 mod gate;
+mod group;
 mod host;
 mod memory;
 mod need;
@@ -39,14 +40,16 @@ mod work;
 pub use check::{Check, Verify};
 pub use fleet::out_of_service;
 pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
+pub use group::grouped;
 pub use memory::{Memory, OurMaintenance, RebootAsked};
 pub use planner::plan;
 pub use seal::PlanFileError;
 pub use seen::{SeenGpu, gpus};
 pub use setting::GpuSetting;
+pub use sheet::UNTOLD;
 pub use step::{Change, GraphicsChange, PassthruChange, Step};
 pub use types::{
     Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NotActed, Outline, Plan, PoolCapacity,
     Reason, Reboots, SlowFacts, SlowGpu,
 };
-pub use visit::{Refusal, Visit, visit};
+pub use visit::{Refusal, Visit, visit, waits_for_reboot};

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use super::group::{by_words, grouped};
+use super::setting::on;
 use super::work::Work;
 use super::{Minutes, Outline, Reboots, Step};
 use crate::model::{Fact, HostView, Pace};
 
 /// Why the host reboots, and why perhaps once more or not at all.
 pub(super) fn why(work: &Work, view: &HostView, most: u32) -> Vec<String> {
-    let mut why: Vec<String> = work.pending.clone();
+    let mut why: Vec<String> = grouped(&work.pending);
     if work.expected > 0 && view.capabilities.rebind_without_reboot == Fact::Known(true) {
         why.push(
             "perhaps none: the host can rebind idle devices without one (deviceRebindWithoutRebootSupported)"
@@ -58,20 +60,34 @@ fn expects(step: &Step) -> String {
         Step::EnterMaintenance => "no VM powered on, no other task on the host".to_owned(),
         Step::SetPassthrough { changes } => {
             let found = changes.iter().map(|change| {
-                let label = change.from_label.known().map_or("-", String::as_str);
-                format!("{} passthrough {}, label {label}", change.address, super::setting::on(change.from_enabled))
+                let label = match &change.from_label {
+                    Fact::Known(label) => format!("label {label}"),
+                    Fact::Absent => "no label".to_owned(),
+                    Fact::Unknown { .. } => "label unknown".to_owned(),
+                };
+                (change.address, format!("passthrough {}, {label}", on(change.from_enabled)))
             });
-            found.collect::<Vec<_>>().join("; ")
+            by_words(found).join("; ")
         }
         Step::SetGraphics { default_type, policy, devices, .. } => {
             let mut found = Vec::new();
-            found.extend(default_type.iter().map(|change| format!("host default {}", change.from)));
+            found.extend(default_type.iter().map(|change| format!("host default type {}", change.from)));
             found.extend(policy.iter().map(|change| format!("assignment policy {}", change.from)));
-            found.extend(devices.iter().map(|change| {
-                let kind = change.from_type.known().map_or("no entry", |kind| kind.as_str());
-                let mode = change.from_mode.known().map_or("-", |mode| mode.as_str());
-                format!("{} {kind}, size {mode}", change.address)
-            }));
+            found.extend(by_words(devices.iter().map(|change| {
+                let kind = match &change.from_type {
+                    Fact::Known(kind) => format!("graphics type {kind}"),
+                    Fact::Absent => "no graphics entry of its own".to_owned(),
+                    Fact::Unknown { .. } => "graphics type unknown".to_owned(),
+                };
+                let size = match &change.from_mode {
+                    Fact::Known(mode) => format!(", {mode}"),
+                    // Without an entry there can be no size in it.
+                    Fact::Absent if change.from_type == Fact::Absent => String::new(),
+                    Fact::Absent => ", no size mode".to_owned(),
+                    Fact::Unknown { .. } => ", size mode unknown".to_owned(),
+                };
+                (change.address, format!("{kind}{size}"))
+            })));
             found.join("; ")
         }
         Step::Reboot { .. } => "in maintenance mode, something pending, a reboot left within the bound".to_owned(),
@@ -91,12 +107,12 @@ pub(super) fn minutes(steps: &[Step], reboots: &Reboots, pace: &Pace) -> Minutes
     let up = |time: Duration| u32::try_from(time.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
     let mut basis: Vec<String> = Vec::new();
     for step in steps {
-        let text = format!("{} {} (at most {})", kind(step), up(step.usual(pace)), up(step.deadline(pace)));
+        let text = format!("{} {} min (at most {})", kind(step), up(step.usual(pace)), up(step.deadline(pace)));
         if !basis.contains(&text) {
             basis.push(text);
         }
     }
-    let basis = format!("minutes a step: {}; not measured on this host", basis.join(", "));
+    let basis = format!("by the step, {}; not measured on this host", basis.join(", "));
     Minutes { expected: up(usual), most: up(most), basis }
 }
 

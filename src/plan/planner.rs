@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::capacity::{capacity, unavailable};
 use super::host::{Context, Judged, Outcome, judge};
-use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, accept, offers};
+use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers};
 use crate::catalog;
 use crate::model::{
-    Desired, DesiredPool, Fact, Finding, HostName, HostRecord, HostView, Marker, Observed, PlanId, Rule, Severity,
+    Desired, DesiredPool, Fact, Finding, HostName, HostRecord, HostView, Marker, Observed, PlanId, Rule, Severity, are,
+    counted,
 };
 
 /// How long a plan may be applied: modes change slowly and are compared again before each host, but
@@ -115,7 +116,7 @@ fn pool_plan(
             not_acted.push(NotActed { host: pin.host.name.clone(), pool: pool.name.value.clone(), reason, detail });
         };
         match (own.or(worst_of_pool), outcome) {
-            (Some(finding), _) => leave(reason(finding), finding.message.clone()),
+            (Some(finding), _) => leave(reason(finding), detail(finding)),
             (None, Outcome::Converged) => leave(Reason::Converged, "as the profile says".to_owned()),
             (None, Outcome::Undecided) => leave(Reason::Unknown, "what it needs could not be told".to_owned()),
             (None, Outcome::Change(mut host)) => {
@@ -135,7 +136,11 @@ fn pool_plan(
     findings.extend(budget);
     let starts = hosts.iter().any(|host| host.impact >= Impact::Maintenance && !down.contains(&host.host.name));
     if starts && !out.is_empty() {
-        let message = format!("{} hosts are out of service already; at the worst moment one more is", out.len());
+        let message = format!(
+            "{} {} out of service already; at the worst moment one more is",
+            counted(out.len(), "host"),
+            are(out.len())
+        );
         let mut finding = Finding::new(&Rule::POOL_NO_CHANGE_ROOM, message)
             .at(&pool.rollout.max_unavailable.place)
             .in_pool(&pool.name.value);
@@ -156,8 +161,16 @@ fn worst<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding>
     })
 }
 
+/// Why a host is not acted on: of what could not be checked, what could not be read.
+fn detail(finding: &Finding) -> String {
+    if finding.message.starts_with(UNTOLD) { finding.evidence.join("; ") } else { finding.message.clone() }
+}
+
 /// The class of a refusal.
 fn reason(finding: &Finding) -> Reason {
+    if finding.message.starts_with(UNTOLD) {
+        return Reason::Unknown;
+    }
     let is = |rules: &[&Rule]| rules.iter().any(|rule| rule.id == finding.id.0);
     if is(&[&Rule::HOST_IN_MAINTENANCE, &Rule::HOST_MARKED]) {
         Reason::Held
@@ -169,8 +182,12 @@ fn reason(finding: &Finding) -> Reason {
 }
 
 fn no_room(pool: &DesiredPool, pin: &crate::model::HostPin, out: &[NotActed]) -> Finding {
-    let message =
-        format!("{} hosts of the pool are out of service, the pool allows {}", out.len(), pool.rollout.max_unavailable);
+    let message = format!(
+        "{} of the pool {} out of service, the pool allows {}",
+        counted(out.len(), "host"),
+        are(out.len()),
+        pool.rollout.max_unavailable
+    );
     let mut finding = Finding::new(&Rule::POOL_BUDGET, message)
         .at(&pool.rollout.max_unavailable.place)
         .in_pool(&pool.name.value)

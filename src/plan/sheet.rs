@@ -3,6 +3,10 @@
 use super::device::Gap;
 use crate::model::{DesiredPool, Finding, HostPin, Place, Rule};
 
+/// How the message of a rule begins that could not be checked: the title of the rule follows, the
+/// evidence says what could not be read.
+pub const UNTOLD: &str = "cannot be told, and counts as if so: ";
+
 /// The findings of one host. A check never stops another one: what cannot be read is a finding of
 /// each rule that needs it, so that less knowledge never makes fewer findings.
 pub(super) struct Sheet<'a> {
@@ -46,7 +50,7 @@ impl<'a> Sheet<'a> {
                     }
                 }
                 None => {
-                    let message = format!("it cannot be told whether: {}; it counts as if so", rule.title);
+                    let message = format!("{UNTOLD}{}", rule.title);
                     self.add(self.here(rule, message).seen(gap.to_string()));
                 }
             }

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::group::{by_words, grouped};
 use crate::model::{AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, PciAddress, VgpuMode};
 
 /// A value that is changed: what is expected before, and what is set.
@@ -144,21 +145,19 @@ impl fmt::Display for Step {
         match self {
             Self::EnterMaintenance => f.write_str("enter maintenance mode"),
             Self::SetPassthrough { changes } => {
-                f.write_str("set passthrough: ")?;
-                join(f, changes, "; ")
+                let parts = by_words(changes.iter().map(|change| (change.address, change.words())));
+                write!(f, "set {}", parts.join("; "))
             }
             Self::SetGraphics { default_type, policy, devices, early } => {
-                f.write_str("set graphics: ")?;
                 let mut parts: Vec<String> = Vec::new();
-                parts.extend(default_type.iter().map(|c| format!("host default {} to {}", c.from, c.to)));
+                parts.extend(default_type.iter().map(|c| format!("host default type {} to {}", c.from, c.to)));
                 parts.extend(policy.iter().map(|c| format!("assignment policy {} to {}", c.from, c.to)));
-                parts.extend(devices.iter().map(ToString::to_string));
-                join(f, &parts, "; ")?;
+                parts.extend(by_words(devices.iter().map(|change| (change.address, change.words()))));
+                write!(f, "set {}", parts.join("; "))?;
                 if *early { f.write_str(" (again after the reboot, if the host ignores it now)") } else { Ok(()) }
             }
             Self::Reboot { pending, .. } => {
-                f.write_str("reboot, to activate: ")?;
-                join(f, pending, "; ")
+                write!(f, "reboot, to activate {}", grouped(pending).join("; "))
             }
             Self::VerifyHost => f.write_str("verify the host"),
             Self::ExitMaintenance => f.write_str("leave maintenance mode"),
@@ -166,37 +165,34 @@ impl fmt::Display for Step {
     }
 }
 
+impl PassthruChange {
+    /// What is set, without where: `passthrough off, label cleared`.
+    fn words(&self) -> String {
+        let switched = match self.enabled {
+            same if same == self.from_enabled => None,
+            true => Some("passthrough on".to_owned()),
+            false => Some("passthrough off".to_owned()),
+        };
+        let label = self.label.as_deref().map(|label| match label {
+            "" => "label cleared".to_owned(),
+            label => format!("label {label}"),
+        });
+        switched.into_iter().chain(label).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl fmt::Display for PassthruChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.address)?;
-        if self.enabled != self.from_enabled {
-            f.write_str(if self.enabled { " on" } else { " off" })?;
-        }
-        match self.label.as_deref() {
-            None => Ok(()),
-            Some("") => f.write_str(", label cleared"),
-            Some(label) => write!(f, ", label {label}"),
-        }
+        write!(f, "{} {}", self.address, self.words())
     }
 }
 
-impl fmt::Display for GraphicsChange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.address, self.graphics_type)?;
+impl GraphicsChange {
+    /// What is set, without where: `graphics type sharedDirect, mixedSize`.
+    fn words(&self) -> String {
         match &self.vgpu_mode {
-            Some(mode) => write!(f, ", {mode}"),
-            None => Ok(()),
+            Some(mode) => format!("graphics type {}, {mode}", self.graphics_type),
+            None => format!("graphics type {}", self.graphics_type),
         }
     }
-}
-
-/// Writes the parts with `separator` between them.
-fn join<T: fmt::Display>(f: &mut fmt::Formatter<'_>, parts: &[T], separator: &str) -> fmt::Result {
-    for (n, part) in parts.iter().enumerate() {
-        if n > 0 {
-            f.write_str(separator)?;
-        }
-        write!(f, "{part}")?;
-    }
-    Ok(())
 }

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::{busy, not_connected, powered_on};
 use super::device::{Devices, Gap, addresses};
+use super::group::grouped;
+use super::need::Need;
 use super::slow::changes;
 use super::work::Work;
 use super::{HostPlan, Impact, Memory, OurMaintenance, Reboots, Step};
-use crate::model::{Connection, Fact, HostRecord, HostView, PciAddress};
+use crate::model::{Connection, Fact, HostRecord, HostView, PciAddress, counted};
 
 /// One host's steps, made from what is there now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +40,7 @@ pub enum Refusal {
     #[error("{0}")]
     Blocked(String),
     /// It would need more reboots than were approved.
-    #[error("needs {needed} reboots, approved are {most}: {why}")]
+    #[error("needs {}, the plan approves {most}: {why}", counted(*needed, "reboot"))]
     TooManyReboots {
         /// Reboots that would be needed, done ones included.
         needed: u32,
@@ -48,7 +50,7 @@ pub enum Refusal {
         why: String,
     },
     /// A reboot changed nothing of what was pending; it is never repeated.
-    #[error("the reboot had no effect on: {}", pending.join("; "))]
+    #[error("the reboot had no effect on {}", grouped(pending).join("; "))]
     RebootWithoutEffect {
         /// What is still pending.
         pending: Vec<String>,
@@ -99,7 +101,7 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Vi
         }
     }
     if done + work.expected > host.reboots.most {
-        let (needed, why) = (done + work.expected, work.pending.join("; "));
+        let (needed, why) = (done + work.expected, grouped(&work.pending).join("; "));
         return Err(Refusal::TooManyReboots { needed, most: host.reboots.most, why });
     }
     if work.impact >= Impact::Maintenance {
@@ -117,6 +119,19 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Vi
         _ => work.steps(view, closed, ours)?,
     };
     Ok(Visit { impact, steps, reboots })
+}
+
+/// What is configured on the GPUs of the plan and not active until a reboot, one line each.
+///
+/// # Errors
+/// [`Refusal::Unreadable`]: it cannot be told.
+pub fn waits_for_reboot(host: &HostPlan, view: &HostView) -> Result<Vec<String>, Refusal> {
+    let devices = Devices::of(view)?;
+    let mut waits = Vec::new();
+    for gpu in &host.target.gpus {
+        waits.extend(Need::of(gpu, view, &devices)?.stuck);
+    }
+    Ok(waits)
 }
 
 /// The reboot that was asked for and is not proven, while the host is down or was seen to have

@@ -4,7 +4,7 @@ use super::blocks::{own_vms, powered_on, vm_label};
 use super::sheet::Sheet;
 use super::{GpuSetting, HostTarget};
 use crate::catalog::{TypeKind, catalog};
-use crate::model::{Fact, HostView, Mode, PciAddress, PowerState, Rule, VmGpuDevice, VmView};
+use crate::model::{Fact, HostView, MoRef, Mode, PciAddress, PowerState, Rule, VmGpuDevice, VmView, are, counted};
 
 /// The rules that need the VMs.
 const VM_RULES: &[&Rule] =
@@ -32,7 +32,12 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
     if let Ok(on) = powered_on(view)
         && !on.is_empty()
     {
-        let message = format!("{} VMs are powered on, and the host has to be empty: {}", on.len(), on.join(", "));
+        let message = format!(
+            "{} {} powered on, and the host has to be empty: {}",
+            counted(on.len(), "VM"),
+            are(on.len()),
+            on.join(", ")
+        );
         sheet.add(sheet.here(&Rule::HOST_VMS, message).hint("move or stop them, then plan again"));
     }
     if !suspended.is_empty() {
@@ -41,7 +46,7 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
         sheet.add(sheet.here(&Rule::HOST_SUSPENDED_VM, message).hint("resume and stop them, then plan again"));
     }
     if !stranded.is_empty() {
-        let message = format!("{} powered-off VMs would not start on this host afterwards", stranded.len());
+        let message = format!("{} would not start on this host afterwards", counted(stranded.len(), "powered-off VM"));
         let mut finding = sheet.here(&Rule::HOST_OFF_VM, message);
         finding.evidence = stranded;
         sheet.add(finding.hint("give them a GPU device of the new mode, or start them on another host"));
@@ -59,14 +64,16 @@ fn in_use(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>) {
         .filter(|state| !state.vms.is_empty())
         .filter(|state| target.is_none_or(|target| target.gpus.iter().any(|gpu| gpu.address == state.address)))
         .map(|state| {
-            let vms: Vec<String> = state.vms.iter().map(ToString::to_string).collect();
+            let known = view.vms.known();
+            let name = |vm: &MoRef| known.and_then(|vms| vms.iter().find(|known| known.moref == *vm)).map(vm_label);
+            let vms: Vec<String> = state.vms.iter().map(|vm| name(vm).unwrap_or_else(|| vm.to_string())).collect();
             format!("{}: {}", state.address, vms.join(", "))
         })
         .collect();
     if !used.is_empty() {
-        let mut finding = sheet.here(&Rule::GPU_IN_USE, format!("VMs use {} GPUs of the pool", used.len()));
+        let mut finding = sheet.here(&Rule::GPU_IN_USE, format!("VMs use {} of the pool", counted(used.len(), "GPU")));
         finding.evidence = used;
-        sheet.add(finding);
+        sheet.add(finding.hint("move or stop them, then plan again"));
     }
 }
 

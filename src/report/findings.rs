@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::words;
 use super::{Paper, Text, Tone};
 use crate::model::{Finding, HostName, Severity};
+use crate::plan::UNTOLD;
 
 /// Writes the findings, worst first; says nothing if there are none.
 pub fn findings(paper: &mut Paper, findings: &[Finding]) {
@@ -12,6 +13,7 @@ pub fn findings(paper: &mut Paper, findings: &[Finding]) {
         return;
     }
     paper.heading("Findings");
+    let findings = &merged(findings);
     // What one entry says of all its hosts; the order of the keys is the order of the page.
     let mut entries: BTreeMap<_, Vec<&Finding>> = BTreeMap::new();
     for (number, finding) in findings.iter().enumerate() {
@@ -22,6 +24,28 @@ pub fn findings(paper: &mut Paper, findings: &[Finding]) {
     for group in entries.values() {
         entry(paper, group);
     }
+}
+
+/// Findings with what could not be told of one thing, for one cause, as one: a property that cannot
+/// be read leaves many rules unchecked. The id of each further rule stands behind its words.
+fn merged(findings: &[Finding]) -> Vec<Finding> {
+    let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
+    for finding in findings {
+        let rest = finding.message.strip_prefix(UNTOLD);
+        let first = merged.iter_mut().find(|first| {
+            first.message.starts_with(UNTOLD)
+                && first.severity == finding.severity
+                && first.subject == finding.subject
+                && first.evidence == finding.evidence
+                && first.place == finding.place
+                && first.accepted == finding.accepted
+        });
+        match (rest, first) {
+            (Some(title), Some(first)) => first.message.push_str(&format!("; {title} ({})", finding.id)),
+            _ => merged.push(finding.clone()),
+        }
+    }
+    merged
 }
 
 /// Whether two findings say the same of two hosts.
@@ -97,6 +121,32 @@ mod tests {
         let mut paper = Paper::new();
         findings(&mut paper, &all);
         insta::assert_snapshot!(paper.render(false));
+    }
+
+    #[test]
+    fn what_one_cause_leaves_untold_of_a_host_is_one_entry() {
+        let untold = |rule: &Rule, host: &str, why: &str| {
+            Finding::new(rule, format!("{UNTOLD}{}", rule.title)).on_host(&host.into()).seen(why)
+        };
+        let all = [
+            untold(&Rule::GPU_COUNT, "esx-1", "no privilege"),
+            untold(&Rule::GPU_MODEL, "esx-1", "no privilege"),
+            untold(&Rule::GPU_COUNT, "esx-2", "no privilege"),
+            untold(&Rule::HOST_BUSY, "esx-1", "no answer"),
+        ];
+        let mut paper = Paper::new();
+        findings(&mut paper, &all);
+        insta::assert_snapshot!(paper.render(false), @"
+        Findings
+          error   PW-GPU-02  esx-1: cannot be told, and counts as if so: another number of GPUs than the
+                             pool's; a GPU of another model than the pool's (PW-GPU-01)
+                             seen: no privilege
+          error   PW-GPU-02  esx-2: cannot be told, and counts as if so: another number of GPUs than the
+                             pool's
+                             seen: no privilege
+          error   PW-HOST-08 esx-1: cannot be told, and counts as if so: another task works on the host
+                             seen: no answer
+        ");
     }
 
     #[test]

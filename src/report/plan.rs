@@ -62,6 +62,7 @@ pub fn summary(plan: &Plan) -> Text {
     for (reason, words, tone) in [
         (Reason::Converged, "as the profiles want it", Tone::Good),
         (Reason::Held, "held", Tone::Warn),
+        (Reason::Budget, "without room in the budget", Tone::Warn),
         (Reason::Refused, "refused", Tone::Bad),
         (Reason::Unknown, "not readable", Tone::Bad),
     ] {
@@ -204,7 +205,11 @@ fn gpus(paper: &mut Paper, host: &HostPlan) {
         }
     }
     for (id, now, then, addresses) in lines {
-        let change = Text::toned(Tone::Plain, now).and(Tone::Dim, " -> ").and(Tone::Strong, then);
+        let change = if now == then {
+            Text::toned(Tone::Plain, now).and(Tone::Dim, " (kept)")
+        } else {
+            Text::toned(Tone::Plain, now).and(Tone::Dim, " -> ").and(Tone::Strong, then)
+        };
         paper.item(2, format!("{} x {}: ", addresses.len(), words::gpu(id)), change);
         paper.say(6, Text::toned(Tone::Dim, addresses.join(", ")));
     }

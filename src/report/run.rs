@@ -2,7 +2,7 @@
 
 use super::{Paper, Table, Text, Tone, words};
 use crate::model::HostName;
-use crate::plan::Verdict;
+use crate::plan::{self, Verdict};
 use crate::rollout::{HostPhase, HostState, LeftAs, RunState, Stage, StepKind};
 
 /// The commands that a report proposes are those that the user's own command would need: the same
@@ -166,7 +166,7 @@ pub fn left(paper: &mut Paper, left_as: &LeftAs) {
     };
     let marker = if *marker { "marked by this run" } else { "not marked" };
     paper.item(2, "left as: ", format!("{maintenance}, {marker} (seen {} UTC)", words::clock(*at)));
-    for line in pending {
+    for line in plan::grouped(pending) {
         paper.item(2, "waits for a reboot: ", line.as_str());
     }
     for comp in uncompensated {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::catalog::{Identity, catalog};
-use crate::model::{Fact, GraphicsType, HostName, PciId, VgpuMode};
+use crate::model::{Fact, GraphicsType, HostName, PciId, VgpuMode, counted};
 use crate::plan::GpuSetting;
 
 /// `2026-11-30 22:04 UTC`: the zone is always said.
@@ -27,7 +27,7 @@ pub fn span(seconds: i64) -> String {
 
 /// `1 host`, `3 hosts`.
 pub fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    counted(number, noun)
 }
 
 /// Tenths as a decimal: `56` is `5.6`.

@@ -5,7 +5,7 @@ use super::run::Run;
 use super::visit::view_of;
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError};
 use crate::model::{HostRecord, Marker, MarkerPhase};
-use crate::plan::{self, HostPlan, OurMaintenance, Refusal};
+use crate::plan::{self, HostPlan, OurMaintenance};
 
 impl Run<'_> {
     /// The host is as it should be: what is armed is put back, the marker is cleared.
@@ -95,11 +95,10 @@ impl Run<'_> {
                 for task in view.tasks.known().into_iter().flatten() {
                     notes.push(format!("task {} ({}) runs", task.moref.id, task.what));
                 }
-                let pending = match plan::visit(host, record, &state.memory) {
-                    Ok(visit) => visit.reboots.why,
-                    Err(Refusal::RebootWithoutEffect { pending }) => pending,
-                    Err(_) => Vec::new(),
-                };
+                let pending = plan::waits_for_reboot(host, view).unwrap_or_else(|why| {
+                    notes.push(format!("whether changes wait for a reboot is not known: {why}"));
+                    Vec::new()
+                });
                 (view.in_maintenance.known().copied(), pending)
             }
             Err(why) => {

@@ -52,7 +52,7 @@ impl Run<'_> {
                 }
             };
             if limit.passed() {
-                let why = format!("waited in vain for {}", waiting_for.join("; "));
+                let why = format!("waited in vain for {}", plan::grouped(&waiting_for).join("; "));
                 return Ok(Err((FailureClass::NotVerified, why)));
             }
             self.tell(host, Some(kind), &waiting_for, limit, None);
@@ -79,10 +79,12 @@ impl Run<'_> {
                 }
                 Err(why) => Verify::NotYet { waiting_for: vec![why] },
             };
+            let mut proven = None;
             let (waiting_for, settled) = match verdict {
                 Verify::Reached { evidence } => {
                     back.get_or_insert_with(|| Deadline::of(stable_for));
-                    (evidence, true)
+                    proven = Some(evidence);
+                    (vec![format!("the host to answer without a break for {} s", stable_for.as_secs())], true)
                 }
                 Verify::Settling { waiting_for } => {
                     back.get_or_insert_with(|| Deadline::of(stable_for));
@@ -95,10 +97,11 @@ impl Run<'_> {
                 }
             };
             if settled && back.is_some_and(Deadline::passed) {
-                return Ok(waiting_for);
+                return Ok(proven.unwrap_or(waiting_for));
             }
             if deadline.passed() {
-                let why = format!("it did not come back within our deadline; waited for {}", waiting_for.join("; "));
+                let waited = plan::grouped(&waiting_for).join("; ");
+                let why = format!("it did not come back within our deadline; waited for {waited}");
                 return Err((FailureClass::Timeout, why));
             }
             self.tell(host, Some(step.into()), &waiting_for, deadline, None);

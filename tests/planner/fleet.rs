@@ -43,7 +43,7 @@ fn capacity_and_gpu_hours_follow_from_the_hosts() {
     let minutes = &plan.hosts[0].minutes;
     // close 1, writes 1 + 1, reboot 12 and 1 stable, write 1, verify 1, open 1
     assert_eq!(minutes.expected, 19);
-    assert!(minutes.most > minutes.expected && minutes.basis.contains("reboot 13 (at most 46)"), "{minutes:?}");
+    assert!(minutes.most > minutes.expected && minutes.basis.contains("reboot 13 min (at most 46)"), "{minutes:?}");
     assert_eq!(plan.capacity.gpu_hours_tenths, 2 * (2 * 19 * 10_u64).div_ceil(60));
     assert!(plan.capacity.gpu_hours_most_tenths > plan.capacity.gpu_hours_tenths);
 }

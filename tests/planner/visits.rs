@@ -3,7 +3,7 @@
 use poolwright::model::{
     Connection, Fact, HostFault, HostFaultKind, HostRecord, HostView, MoRef, PowerState, RunningTask, VgpuSize,
 };
-use poolwright::plan::{Check, HostPlan, Memory, OurMaintenance, Refusal, Step, Verify, visit};
+use poolwright::plan::{Check, HostPlan, Memory, OurMaintenance, Refusal, Step, Verify, visit, waits_for_reboot};
 
 use super::findings::make;
 use crate::support::seen::{H100, Set, desired, device, fleet, host, known, pool, record, set_gpu, vgpu, vm};
@@ -305,4 +305,31 @@ fn the_whole_configuration_is_sent_with_only_our_devices_changed() {
         "the size mode waits for the driver"
     );
     assert_eq!(Step::VerifyHost.merged(&current), None);
+}
+
+#[test]
+fn only_what_is_configured_waits_for_a_reboot() {
+    let (plan, mut view) = planned();
+    assert!(waits_for_reboot(&plan, &view).unwrap().is_empty(), "nothing was written yet");
+    known(&mut view.passthru).iter_mut().find(|state| state.address.bus == 0x3b).unwrap().enabled = false;
+    assert_eq!(waits_for_reboot(&plan, &view).unwrap(), ["0000:3b:00.0 passthrough off"]);
+    view.passthru = Fact::unknown("no privilege");
+    assert!(matches!(waits_for_reboot(&plan, &view), Err(Refusal::Unreadable(why)) if why.contains("no privilege")));
+}
+
+#[test]
+fn a_marked_host_in_maintenance_is_not_called_somebody_elses() {
+    let (_, mut view) = planned();
+    view.in_maintenance = Fact::Known(true);
+    let wish = desired(vec![pool(H100, 2, vgpu(VgpuSize::Same), &["esx-01"])]);
+    let ids = |view: &HostView| -> Vec<String> {
+        let plan = make(&wish, &fleet(vec![("esx-01", view.clone())]));
+        assert!(plan.hosts.is_empty(), "held either way");
+        plan.findings.into_iter().map(|finding| finding.id.0).filter(|id| id.starts_with("PW-HOST-0")).collect()
+    };
+    assert_eq!(ids(&view), ["PW-HOST-07"]);
+    view.marker = Fact::Known("{}".into());
+    assert_eq!(ids(&view), ["PW-HOST-09"]);
+    view.marker = Fact::unknown("no privilege");
+    assert_eq!(ids(&view), ["PW-HOST-07", "PW-HOST-09"]);
 }

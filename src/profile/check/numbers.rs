@@ -1,6 +1,6 @@
 //! Counts, limits and lists.
 
-use crate::model::{Finding, Rule};
+use crate::model::{Finding, Rule, counted};
 use crate::profile::{GpuPool, Select};
 
 pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
@@ -54,7 +54,7 @@ fn more_than_there_are(spec: &GpuPool, findings: &mut Vec<Finding>) {
             findings.push(
                 Finding::new(
                     &Rule::DOC_NUMBER,
-                    format!("the groups up to here select {wanted} GPUs, and `gpuCount` is {count}"),
+                    format!("the groups up to here select {}, and `gpuCount` is {count}", counted(wanted, "GPU")),
                 )
                 .at(&select.place),
             );

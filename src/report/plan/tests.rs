@@ -171,3 +171,15 @@ fn a_plan_that_changes_nothing_says_so() {
     assert!(text.contains("No host is changed. 2 hosts as the profiles want it."), "{text}");
     assert!(!text.contains("Order") && !text.contains("GPU-hours"), "{text}");
 }
+
+#[test]
+fn a_mode_that_stays_is_not_shown_as_a_change() {
+    let mut host = host("esx-1");
+    for gpu in &mut host.target.gpus {
+        gpu.mode = Mode::Passthrough { label: Some("train".into()) };
+    }
+    let mut paper = Paper::new();
+    gpus(&mut paper, &host);
+    let text = paper.render(false);
+    assert!(text.contains("passthrough (label train) (kept)\n") && !text.contains("->"), "{text}");
+}
