@@ -110,7 +110,8 @@ impl Step {
                 Ok(devices) => {
                     let open = changes.iter().filter(|change| !is_set(change, &devices));
                     waiting(
-                        open.map(|change| format!("{change} to read back")).collect(),
+                        open.map(|change| format!("{change} to read back; found {}", found(change, &devices)))
+                            .collect(),
                         changes.iter().map(text).collect(),
                     )
                 }
@@ -124,11 +125,10 @@ impl Step {
             },
             Self::SetGraphics { .. } => match self.graphics(view) {
                 Ok(Check::AlreadyDone { evidence }) => Verify::Reached { evidence },
-                Ok(_) => Verify::NotYet { waiting_for: vec![format!("{self} to read back")] },
                 Err(Check::Refused { expected, found }) => {
                     Verify::NotYet { waiting_for: vec![format!("{expected}; found {found}")] }
                 }
-                Err(_) => Verify::NotYet { waiting_for: vec![format!("{self} to read back")] },
+                Ok(_) | Err(_) => Verify::NotYet { waiting_for: vec![self.graphics_to_read_back(view)] },
             },
             Self::Reboot { .. } => self.booted(host, view, memory),
             Self::VerifyHost => match closed_gate(host, view, memory) {
@@ -194,6 +194,22 @@ impl Step {
             all_set &= is_to && (*early || size_is_active(change, view)?);
         }
         if all_set { done(self.to_string()) } else { Ok(Check::Ready) }
+    }
+
+    /// What is waited for, and what is there instead.
+    fn graphics_to_read_back(&self, view: &HostView) -> String {
+        let found = match (&view.graphics_config, self) {
+            (Fact::Known(config), Self::SetGraphics { devices, .. }) => {
+                let entries = devices.iter().map(|change| match own_entry(config, change.address) {
+                    Some(own) => format!("{} {}, size {}", own.address, own.graphics_type, show(&own.vgpu_mode)),
+                    None => format!("{} without an entry", change.address),
+                });
+                let general = format!("host default {}, policy {}", config.default_type, config.policy);
+                std::iter::once(general).chain(entries).collect::<Vec<_>>().join("; ")
+            }
+            _ => "no graphics configuration".to_owned(),
+        };
+        format!("{self} to read back; found {found}")
     }
 
     fn reboot(&self, host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Check, Check> {
@@ -352,6 +368,14 @@ fn is_set(change: &PassthruChange, devices: &Devices) -> bool {
         };
         state.enabled == change.enabled && label_set
     })
+}
+
+/// What is there in place of what was asked for.
+fn found(change: &PassthruChange, devices: &Devices) -> String {
+    devices.passthru(change.address).map_or_else(
+        || "no such device".to_owned(),
+        |state| format!("{}, label {}", on(state.enabled), show(&state.label)),
+    )
 }
 
 fn text(change: &PassthruChange) -> String {

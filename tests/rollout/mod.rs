@@ -5,6 +5,6 @@ mod crash;
 mod full;
 mod machine;
 mod maintenance;
-mod scene;
+pub mod scene;
 mod trap;
 mod ways;
