@@ -246,14 +246,6 @@ impl RunDir {
         let path = self.path.join(format!("before-{}.json", plain(host.as_str())));
         Ok(files::replace(&path, &json(record))?)
     }
-
-    /// What was read of a host before its visit, if it was kept.
-    ///
-    /// # Errors
-    /// [`StateError`].
-    pub fn before(&self, host: &HostName) -> Result<Option<HostRecord>, StateError> {
-        read_json(&self.path.join(format!("before-{}.json", plain(host.as_str()))))
-    }
 }
 
 /// A name as a file name: what could leave the folder or hide the file is written as `%xx`.

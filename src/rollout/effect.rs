@@ -10,11 +10,16 @@ use crate::plan::{HostPlan, Step};
 use crate::vim25::wire::names::fault;
 use crate::vim25::{Error, PassthruEntry, TaskEnd, TaskInfo};
 
-/// `descriptionId` of the tasks that hosts run for us.
-pub(super) mod task {
-    pub const ENTER: &str = "HostSystem.enterMaintenanceMode";
-    pub const EXIT: &str = "HostSystem.exitMaintenanceMode";
-    pub const REBOOT: &str = "HostSystem.reboot";
+/// Tasks that hosts run for us, by the last part of their `descriptionId`
+/// (`HostSystem.enterMaintenanceMode`): what a server puts before it is not documented.
+mod task {
+    pub const ENTER: &str = "enterMaintenanceMode";
+    pub const EXIT: &str = "exitMaintenanceMode";
+    pub const REBOOT: &str = "reboot";
+}
+
+fn is_of(what: &str, kind: &str) -> bool {
+    what.rsplit('.').next() == Some(kind)
 }
 
 /// How long somebody else's task on the host is waited for before ours is tried again
@@ -123,7 +128,7 @@ impl Run<'_> {
             Step::Reboot { .. } => task::REBOOT,
             Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => return false,
         };
-        info.what == what && info.user.as_deref() == Some(self.vcenter().session_user().as_str())
+        is_of(&info.what, what) && info.user.as_deref() == Some(self.vcenter().session_user().as_str())
     }
 
     /// The reboot task of ours that the server knows since it was asked for. One that failed without
@@ -132,7 +137,11 @@ impl Run<'_> {
         let Some(since) = self.state_of(host).reboot_asked else { return Ok(None) };
         let user = self.vcenter().session_user();
         let tasks = self.vcenter().tasks_since(&host.host.moref, since, Some(&user)).await?;
-        Ok(tasks.into_iter().rev().find(|info| info.what == task::REBOOT && !did_nothing(info)).map(|info| info.task))
+        Ok(tasks
+            .into_iter()
+            .rev()
+            .find(|info| is_of(&info.what, task::REBOOT) && !did_nothing(info))
+            .map(|info| info.task))
     }
 
     /// Who took the host out of maintenance, in words, as far as the server knows.
@@ -141,7 +150,7 @@ impl Run<'_> {
             return "who did it cannot be found out".to_owned();
         };
         let found = self.vcenter().tasks_since(&host.host.moref, since, None).await;
-        let last = found.ok().and_then(|tasks| tasks.into_iter().rev().find(|info| info.what == task::EXIT));
+        let last = found.ok().and_then(|tasks| tasks.into_iter().rev().find(|info| is_of(&info.what, task::EXIT)));
         match last {
             Some(info) => format!(
                 "{} asked for that{}",
@@ -190,7 +199,7 @@ pub(super) fn lost_contact(error: &crate::vim25::Fault) -> bool {
 pub(super) fn entering(record: &HostRecord) -> Option<MoRef> {
     let view = record.view.as_ref().ok()?;
     let tasks = view.tasks.known()?;
-    tasks.iter().find(|running| running.what == task::ENTER).map(|running| running.moref.clone())
+    tasks.iter().find(|running| is_of(&running.what, task::ENTER)).map(|running| running.moref.clone())
 }
 
 /// The server's own limit in seconds: a minute less than ours, so that it speaks first.

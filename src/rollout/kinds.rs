@@ -141,13 +141,10 @@ pub enum Held {
         /// A sentence: what, who and when, as far as it can be known.
         what: String,
     },
-    /// The journal and the state before the visit are lost, and the marker's short form does not
-    /// equal what is there.
-    #[error("baseline lost, compare by hand: {what}")]
-    BaselineLost {
-        /// What differs.
-        what: String,
-    },
+    /// The marker says that the visit failed, and the journal that says why is gone. It is never taken
+    /// up by itself.
+    #[error("its visit failed before; the journal that says why is gone")]
+    FailedBefore,
 }
 
 /// How a host was left when its visit stopped before the end.

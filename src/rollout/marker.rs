@@ -57,9 +57,14 @@ pub(super) fn phase_of(step: &Step) -> MarkerPhase {
     }
 }
 
+/// The compensations that a marker lists, of the kinds that this program knows.
+pub(super) fn armed(marker: &Marker) -> Vec<Compensation> {
+    marker.arm.iter().filter_map(Compensation::from_marker).collect()
+}
+
 /// What a visit remembers when nothing but the marker is left of it.
 pub(super) fn memory(marker: &Marker) -> Memory {
-    let armed = marker.arm.iter().any(|text| Compensation::from_marker(text) == Some(Compensation::Maintenance));
+    let armed = armed(marker).contains(&Compensation::Maintenance);
     Memory {
         begun: marker.phase != MarkerPhase::Prechecking,
         maintenance: match marker.phase {

@@ -141,6 +141,10 @@ impl HostPhase {
                 Ok(self.clone())
             }
 
+            // Found by its marker alone: a process that is gone left it, nobody knows how far it was.
+            (Self::Pending, Event::HostLeft { left_as }) => {
+                Ok(Self::Left { at: Stage::Prechecking, left_as: left_as.clone() })
+            }
             (Self::Working { stage: at } | Self::Left { at, .. }, Event::HostLeft { left_as }) => {
                 Ok(Self::Left { at: *at, left_as: left_as.clone() })
             }
@@ -175,6 +179,7 @@ impl HostPhase {
                 | Event::HostLeft { .. }
                 | Event::HostReleased { .. },
             )
+            | (Self::Held { .. } | Self::Refused { .. }, Event::HostLeft { .. })
             | (
                 Self::Pending | Self::Held { .. } | Self::Refused { .. },
                 Event::VisitReplanned { .. }
@@ -185,8 +190,7 @@ impl HostPhase {
                 | Event::TaskSeen { .. }
                 | Event::StepDone { .. }
                 | Event::StepFailed { .. }
-                | Event::GateRead { .. }
-                | Event::HostLeft { .. },
+                | Event::GateRead { .. },
             )
             | (
                 Self::Left { .. } | Self::Failed { .. },

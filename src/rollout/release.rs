@@ -1,6 +1,7 @@
 //! The ways out of a visit: released, or left with a word on how.
 
 use super::effect::entering;
+use super::marker;
 use super::run::Run;
 use super::visit::view_of;
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError};
@@ -70,7 +71,8 @@ impl Run<'_> {
             self.disarm(host, &record)?;
         }
         let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();
-        if failed && self.state_of(host).marker.is_some() {
+        let said = |marker: &Marker| marker.phase == MarkerPhase::Failed;
+        if failed && self.state_of(host).marker.as_ref().is_some_and(|marker| !said(marker)) {
             let wrote = if untouched {
                 self.unmark(host).await?
             } else {
@@ -88,8 +90,12 @@ impl Run<'_> {
     }
 
     /// How the host stands.
-    fn left_as(&self, host: &HostPlan, record: &HostRecord, mut notes: Vec<String>) -> LeftAs {
+    pub(super) fn left_as(&self, host: &HostPlan, record: &HostRecord, mut notes: Vec<String>) -> LeftAs {
         let state = self.state_of(host);
+        let uncompensated = match &state.marker {
+            Some(marker) if state.visit.is_none() => marker::armed(marker),
+            Some(_) | None => state.armed.clone(),
+        };
         let (maintenance, pending) = match view_of(record) {
             Ok(view) => {
                 for task in view.tasks.known().into_iter().flatten() {
@@ -106,14 +112,7 @@ impl Run<'_> {
                 (None, Vec::new())
             }
         };
-        LeftAs {
-            maintenance,
-            pending,
-            marker: state.marker.is_some(),
-            uncompensated: state.armed.clone(),
-            notes,
-            at: self.clock.now(),
-        }
+        LeftAs { maintenance, pending, marker: state.marker.is_some(), uncompensated, notes, at: self.clock.now() }
     }
 
     /// A host that is held before anything was done: a marker that was written for it goes.

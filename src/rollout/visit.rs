@@ -20,6 +20,15 @@ impl Run<'_> {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
+        if self.state_of(host).phase == HostPhase::Pending
+            && let Some(marker) = known.marker.clone()
+        {
+            let failed = marker.phase == MarkerPhase::Failed;
+            self.found(host, &record, marker)?;
+            if failed {
+                return self.hold(host, Held::FailedBefore).await;
+            }
+        }
         if let Some(held) = self.taken(host, &record, &known.memory).await {
             return self.hold(host, held).await;
         }
@@ -125,6 +134,13 @@ impl Run<'_> {
             return Ok(());
         }
         self.rec.host(&host.host.name, Event::MarkerWritten { marker: Some(marker) })
+    }
+
+    /// A host with our marker of which the journal knows nothing: a process that is gone left it.
+    fn found(&mut self, host: &HostPlan, record: &HostRecord, marker: Box<Marker>) -> Result<(), RunError> {
+        self.adopt(host, marker)?;
+        let left_as = self.left_as(host, record, vec!["found by its marker; the journal is gone".to_owned()]);
+        self.rec.host(&host.host.name, Event::HostLeft { left_as })
     }
 
     /// Whether somebody else took the host out of the maintenance that we asked for.

@@ -6,5 +6,6 @@ mod full;
 mod machine;
 mod maintenance;
 pub mod scene;
+mod table;
 mod trap;
 mod ways;
