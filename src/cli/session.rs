@@ -67,13 +67,12 @@ pub fn with_session<T>(
             Err(error) => Err(error),
         };
         listening.abort();
-        result
+        // Here, where the clock of the fleet is the paused one.
+        let saved = simulated.as_ref().map_or(Ok(()), World::save);
+        result.and_then(|done| saved.map(|()| done).map_err(CommandError::from))
     });
     // A question that nobody answered must not keep the process.
     runtime.shutdown_background();
-    if let Some(world) = &simulated {
-        world.save()?;
-    }
     result
 }
 

@@ -6,4 +6,5 @@ mod harness;
 mod help;
 mod input;
 mod ports;
+mod readme;
 mod secrets;

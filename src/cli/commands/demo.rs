@@ -154,8 +154,9 @@ fn farewell(ui: &Ui, dir: &Path) {
     paper.heading("The folder keeps everything: documents, plans, journal, and the fleet as it is now.");
     paper.say(2, "Go on there:");
     paper.line(4, format!("cd {}", dir.display()));
-    paper.say(2, "Put the fleet back to its beginning:");
+    paper.say(2, "Put the fleet back to its beginning, and forget the runs (a plan is applied once):");
     paper.line(4, "poolwright sim reset inventories/lab-world.yaml");
+    paper.line(4, format!("rm -r {STATE}"));
     paper.say(2, "Serve it to other vSphere clients:");
     paper.line(4, "poolwright sim --world inventories/lab-world.yaml --port 8989");
     ui.page(&paper);

@@ -1,0 +1,43 @@
+//! What README.md shows is what the program does.
+
+use super::harness::{Folder, H100, L40S, WORLD};
+
+const README: &str = include_str!("../../README.md");
+
+/// The fenced blocks of a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let mut blocks = Vec::new();
+    let mut rest = README;
+    while let Some(at) = rest.find(&format!("```{language}\n")) {
+        let body = &rest[at + 4 + language.len()..];
+        let end = body.find("```").unwrap();
+        blocks.push(&body[..end]);
+        rest = &body[end..];
+    }
+    blocks
+}
+
+#[test]
+fn the_picture_of_a_plan_is_one() {
+    let a100 = include_str!("../../profiles/a100-pcie.yaml");
+    let folder = Folder::lab(&[("h100-nvl", H100), ("l40s", L40S), ("a100-pcie", a100)]);
+    let plan = folder.run("plan --world world.yaml").expect(0).stdout;
+    let [picture] = blocks("text")[..] else { panic!("one picture") };
+    assert!(picture.lines().count() > 50);
+    for line in picture.lines().filter(|line| *line != "…") {
+        // The id is the digest of everything, the version of this program too.
+        let shown = line.starts_with("Plan ") || plan.lines().any(|real| real == line);
+        assert!(shown, "README.md shows a line that the plan has not:\n{line}\n--- the plan\n{plan}");
+    }
+}
+
+#[test]
+fn its_documents_are_read() {
+    let folder = Folder::empty();
+    folder.write("world.yaml", WORLD);
+    let [profile, site] = blocks("yaml")[..] else { panic!("a profile and a site") };
+    folder.write("profile.yaml", profile);
+    folder.write("site.yaml", site.replace("fra1}", "lab}").replace("{thumbprint: \"AB:CD:…\"}", "system"));
+    let ended = folder.run("validate profile.yaml site.yaml").expect(0);
+    assert_eq!(ended.stdout, "1 pool, 1 site, 0 worlds: no mistakes\n", "{}", ended.stderr);
+}
