@@ -258,7 +258,7 @@ mod tests {
         let [first, second] = ["2026-11-30T22:00:00.001Z", "2026-11-30T22:00:00.002Z"].map(at);
         assert!(first < second);
         assert_eq!(first.as_str().len(), 26);
-        assert!(first.as_str().starts_with("01K"), "{first}");
+        assert!(first.as_str().starts_with("01M8Q7HMR1"), "{first}");
         assert_ne!(at("2026-11-30T22:00:00Z"), at("2026-11-30T22:00:00Z"));
     }
 }
