@@ -254,7 +254,7 @@ fn cases() -> Vec<Case> {
             altered(|view, _| view.parity.alarms = Fact::unknown("no privilege")),
             &["alarms: no privilege"],
         ),
-        ("PW-HOST-16", make(&desired(vec![change().1]), &fleet(vec![])), &["esx-01"]),
+        ("PW-HOST-16", make(&desired(vec![change().1]), &fleet(vec![])), &["not on this vCenter any more"]),
         ("PW-POOL-01", altered(|_, pool| pool.gpus[0].mode.value = Mode::MigVgpu), &["migVgpu"]),
         (
             "PW-POOL-02",
