@@ -104,6 +104,26 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
     })
 }
 
+/// Proves that a file can be written at this path, before the work whose result goes there.
+///
+/// # Errors
+/// [`FileError::Write`].
+pub fn check_writable(path: &Path) -> Result<(), FileError> {
+    temp_beside(path).map(drop)
+}
+
+/// An empty file in the folder of another one; it goes when it is dropped.
+fn temp_beside(path: &Path) -> Result<tempfile::NamedTempFile, FileError> {
+    let fail = |path: &Path, source| FileError::Write { path: path.to_owned(), source };
+    let dir = folder_of(path);
+    // Asked first, so that the message names a path that the user knows.
+    fs::metadata(dir).map_err(|source| fail(dir, source))?;
+    if path.is_dir() {
+        return Err(fail(path, io::ErrorKind::IsADirectory.into()));
+    }
+    tempfile::Builder::new().prefix(".poolwright-").tempfile_in(dir).map_err(|source| fail(path, source))
+}
+
 /// Names of a folder's entries, sorted; each is a file or a folder, links followed.
 ///
 /// # Errors
@@ -137,7 +157,7 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let fail = |source| FileError::Write { path: path.to_owned(), source };
     let dir = folder_of(path);
-    let mut temp = tempfile::Builder::new().prefix(".poolwright-").tempfile_in(dir).map_err(fail)?;
+    let mut temp = temp_beside(path)?;
     temp.write_all(bytes).map_err(fail)?;
     temp.as_file().sync_all().map_err(fail)?;
     temp.persist(path).map_err(|error| fail(error.error))?;
@@ -151,7 +171,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn create(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let fail = |source| FileError::Write { path: path.to_owned(), source };
     let dir = folder_of(path);
-    let mut temp = tempfile::Builder::new().prefix(".poolwright-").tempfile_in(dir).map_err(fail)?;
+    let mut temp = temp_beside(path)?;
     temp.write_all(bytes).map_err(fail)?;
     temp.as_file().sync_all().map_err(fail)?;
     temp.persist_noclobber(path).map_err(|error| fail(error.error))?;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::report;
+
 /// Beside the documents, as people expect of a tool that works on a folder of a repository.
 const DEFAULT_STATE: &str = ".poolwright";
 
@@ -30,11 +32,11 @@ const TEMPLATE: &str = "\
 {all-args}{after-help}";
 
 const AFTER: &str = "\
-Profiles say what the GPUs of a pool of hosts should be: passthrough, or time-sliced vGPU of one size
-or of several. A plan says what that changes and what it costs. Applying the plan takes one host after
-the other through maintenance mode, changes it, reboots it where needed, verifies what is active, and
-gives it back. Whatever happens on the way, the journal and a marker on the host say how it stands,
-and the run can be resumed.
+Profiles say what the GPUs of a pool of hosts should be: passthrough, or time-sliced vGPU of one
+size or of several. A plan says what that changes and what it costs. Applying the plan takes one
+host after the other through maintenance mode, changes it, reboots it where needed, verifies what
+is active, and gives it back. Whatever happens on the way, the journal and a marker on the host say
+how it stands, and the run can be resumed.
 
 Exit codes:
   0 done, or nothing to do        7 another run holds the hosts or the state directory
@@ -77,6 +79,11 @@ pub enum Command {
     Demo(DemoArgs),
 }
 
+/// A path as a shell reads it back, in a command that is proposed.
+pub fn typed(path: &Path) -> String {
+    report::quoted(&path.to_string_lossy())
+}
+
 /// Text for people or JSON for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -115,7 +122,7 @@ impl World {
 
     /// As it must be typed again in a command that is proposed.
     pub fn typed(&self) -> String {
-        self.world.as_ref().map(|world| format!(" --world {}", world.display())).unwrap_or_default()
+        self.world.as_ref().map(|world| format!(" --world {}", typed(world))).unwrap_or_default()
     }
 }
 
@@ -133,7 +140,7 @@ pub struct State {
 impl State {
     /// As it must be typed again in a command that is proposed; empty for the default.
     pub fn typed(&self) -> String {
-        if self.dir == Path::new(DEFAULT_STATE) { String::new() } else { format!(" --state {}", self.dir.display()) }
+        if self.dir == Path::new(DEFAULT_STATE) { String::new() } else { format!(" --state {}", typed(&self.dir)) }
     }
 }
 
@@ -313,7 +320,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// The options that a proposed command needs to work on the same run.
     pub fn typed(&self) -> String {
-        let documents: String = self.documents.iter().map(|path| format!(" --documents {}", path.display())).collect();
+        let documents: String = self.documents.iter().map(|path| format!(" --documents {}", typed(path))).collect();
         format!("{documents}{}{}", self.world.typed(), self.state.typed())
     }
 }

@@ -141,11 +141,26 @@ impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
         let exit = match &error {
             FileError::Read { .. } | FileError::TooLong { .. } | FileError::NotUtf8 { .. } => Exit::Invalid,
+            FileError::Write { source, .. } if is_no_place(source) => Exit::Invalid,
             FileError::Write { .. } | FileError::Broken { .. } => Exit::Internal,
             FileError::Locked { .. } => Exit::Taken,
         };
         Self::new(exit, error)
     }
+}
+
+/// Whether a path that an argument names is no place to write to; a full disk is another matter.
+fn is_no_place(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 impl From<SecretError> for CommandError {
@@ -160,15 +175,31 @@ pub fn state_exit(error: &StateError) -> Exit {
         StateError::Busy { .. } => Exit::Taken,
         StateError::NoSuchRun { .. } => Exit::Invalid,
         StateError::File(file) if file.is_missing() => Exit::Invalid,
+        StateError::File(FileError::Write { source, .. }) if is_no_place(source) => Exit::Invalid,
         StateError::File(_) | StateError::Damaged { .. } | StateError::Plan { .. } | StateError::Journal { .. } => {
             Exit::Internal
         }
     }
 }
 
+/// What to do about an error of the state directory.
+pub fn state_hint(error: &StateError) -> Option<String> {
+    match error {
+        StateError::Journal { run, .. } => Some(format!(
+            "keep the folder runs/{run} for whoever looks into it, move it away, and go on from the hosts: `poolwright resume --from-live PLAN`"
+        )),
+        StateError::Plan { .. } => Some("the plan that was applied can be put there again".to_owned()),
+        StateError::NoSuchRun { .. } => Some("`poolwright status` shows the runs".to_owned()),
+        StateError::Busy { .. } => Some("wait until it has ended; `poolwright status` shows how far it is".to_owned()),
+        StateError::File(_) => Some("name another one with `--state DIR`".to_owned()),
+        StateError::Damaged { .. } => None,
+    }
+}
+
 impl From<StateError> for CommandError {
     fn from(error: StateError) -> Self {
-        Self::new(state_exit(&error), error)
+        let hints = state_hint(&error);
+        Self { hints: hints.into_iter().collect(), ..Self::new(state_exit(&error), error) }
     }
 }
 
@@ -211,7 +242,7 @@ fn vcenter_hint(error: &vim25::Error) -> Option<String> {
         }
         Error::NotVcenter { .. } => Some("the Site needs the address of a vCenter, not of a host".to_owned()),
         Error::OtherVcenter { .. } => {
-            Some("if that is the right vCenter, change `instanceUuid` in the Site; `discover` shows it".to_owned())
+            Some("if that is the right vCenter, change `instanceUuid` in the Site".to_owned())
         }
         Error::Http { .. } => Some("vCenter may be starting; try again in some minutes".to_owned()),
         Error::Redirected { .. }
@@ -228,6 +259,8 @@ impl From<WorldError> for CommandError {
     fn from(error: WorldError) -> Self {
         match error {
             WorldError::Document { problems } => Self::documents(problems, Vec::new()),
+            error @ WorldError::OtherDocument => Self::new(Exit::Invalid, error)
+                .hint("put the fleet back to what the document says: `poolwright sim reset FILE`"),
             error => Self::new(Exit::Invalid, error),
         }
     }

@@ -7,11 +7,12 @@ use serde::Serialize;
 use super::args::{Output, RunArgs};
 use super::documents::{self, Documents};
 use super::{CommandError, Exit, Ui};
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::model::RunId;
 use crate::plan::Plan;
-use crate::report::{self, NextCommand, Paper};
-use crate::rollout::{RunError, RunState, StateDir, status};
+use crate::report::{self, NextCommand, Paper, words};
+use crate::rollout::{Interrupt, RunError, RunState, Signal, StateDir, status};
 
 /// The version that journals and plans name.
 pub const TOOL: &str = env!("CARGO_PKG_VERSION");
@@ -51,14 +52,57 @@ pub fn documents_of(plan: &Plan, named: &[PathBuf]) -> Result<Documents, Command
 #[serde(rename_all = "camelCase")]
 pub struct RunJson<'a> {
     exit_code: u8,
-    run: &'a RunState,
+    /// None: no run was made.
+    run: Option<&'a RunState>,
 }
 
 impl<'a> RunJson<'a> {
     /// Of this state.
     pub fn of(run: &'a RunState) -> Self {
-        Self { exit_code: run.exit().code(), run }
+        Self { exit_code: run.exit().code(), run: Some(run) }
     }
+
+    /// Of no run, with nothing to do.
+    pub fn none() -> Self {
+        Self { exit_code: Exit::Done.code(), run: None }
+    }
+}
+
+/// Proves that the report can be written before anything is done.
+///
+/// # Errors
+/// It cannot.
+pub fn check_report(args: &RunArgs) -> Result<(), CommandError> {
+    Ok(args.json_into.as_deref().map_or(Ok(()), files::check_writable)?)
+}
+
+/// The end of a command that had no run to make; programs get their JSON all the same.
+///
+/// # Errors
+/// The report cannot be written.
+pub fn no_run(args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let json = serde_json::to_string_pretty(&RunJson::none())? + "\n";
+    if args.output == Output::Json {
+        ui.data(&json);
+    }
+    if let Some(file) = &args.json_into {
+        files::replace(file, json.as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Works, and answers the first signal at once: the running step may take as long as a reboot.
+pub async fn answering<T>(interrupt: &Interrupt, clock: Clock, ui: &Ui, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = interrupt.first() => {}
+    }
+    let signal = if interrupt.raised() == Some(Signal::Terminate) { "SIGTERM" } else { "Ctrl-C" };
+    let now = words::clock(clock.now());
+    ui.talk(format!("{now}  {signal}: the running step ends, then the run stops; once more stops at once"));
+    work.await
 }
 
 /// Reports the end of a run; the exit code is of the state that is reported.
@@ -67,9 +111,6 @@ impl<'a> RunJson<'a> {
 /// The report cannot be written.
 pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let json = serde_json::to_string_pretty(&RunJson::of(state))? + "\n";
-    if let Some(file) = &args.json_into {
-        files::replace(file, json.as_bytes())?;
-    }
     match args.output {
         Output::Json => ui.data(&json),
         Output::Text => {
@@ -77,6 +118,9 @@ pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, Command
             report::run(&mut paper, state, &NextCommand { options: args.typed() });
             ui.page(&paper);
         }
+    }
+    if let Some(file) = &args.json_into {
+        files::replace(file, json.as_bytes())?;
     }
     Ok(state.exit().into())
 }
@@ -94,7 +138,7 @@ pub fn failed(error: RunError, dir: &StateDir, run: Option<&RunId>, args: &RunAr
             let exit = if left { Exit::HostsFailed } else { Exit::Internal };
             (exit, Some(format!("make room for the state directory, then: poolwright resume {run}{options}")))
         }
-        RunError::State(state) => (super::error::state_exit(state), None),
+        RunError::State(state) => (super::error::state_exit(state), super::error::state_hint(state)),
         RunError::Fold(_) => (Exit::Internal, None),
         RunError::Spent { run, open: true, .. } => {
             (Exit::Stale, Some(format!("go on with that run: poolwright resume {run}{options}")))

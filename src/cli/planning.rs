@@ -30,6 +30,9 @@ pub async fn make_plan(
     let resolved =
         profile::resolve(&documents.loaded.pools, site, &roster).map_err(|findings| documents.wrong(findings))?;
     let pools = &resolved.desired.pools;
+    if pools.is_empty() {
+        ui.note(&format!("no pool of the documents is of site {}: there is nothing to plan", site.name.value));
+    }
     let hosts: Vec<HostRef> = pools.iter().flat_map(|pool| &pool.hosts).map(|pin| pin.host.clone()).collect();
     ui.busy(format!("reading {}", words::count(hosts.len(), "host")));
     let observed = session.read(fleet.facts(&hosts)).await?;

@@ -32,6 +32,8 @@ impl<'a> Watch<'a> {
 
 impl Sink for Watch<'_> {
     fn entry(&mut self, entry: &Entry, _: &RunState) {
+        // What was waited for is over, or it is told again at once.
+        self.ui.idle();
         if let Some(line) = report::event(entry) {
             self.ui.talk(line);
         }

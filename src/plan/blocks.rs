@@ -71,7 +71,7 @@ fn described(task: &RunningTask) -> String {
         Fact::Absent => " by the system".to_owned(),
         Fact::Unknown { .. } => " by a user that could not be read".to_owned(),
     };
-    let since = task.queued_at.known().map(|at| format!(" since {at}")).unwrap_or_default();
+    let since = task.queued_at.known().map(|at| format!(" since {at:.0}")).unwrap_or_default();
     format!("{}{user}{since}", task.what)
 }
 

@@ -54,8 +54,8 @@ fn what(event: &Event) -> Option<Text> {
         Event::Signal { signal } => toned(
             Tone::Warn,
             match signal {
-                Signal::Interrupt => "Ctrl-C: the running step ends, then the run stops; once more stops at once",
-                Signal::Terminate => "SIGTERM: the running step ends, then the run stops; once more stops at once",
+                Signal::Interrupt => "stopped by Ctrl-C",
+                Signal::Terminate => "stopped by SIGTERM",
             }
             .to_owned(),
         ),

@@ -21,4 +21,4 @@ pub use findings::{findings, tone as severity_tone};
 pub use fleet::fleet;
 pub use paper::{Paper, Table, Text, Tone, WIDTH};
 pub use plan::{plan, summary};
-pub use run::{NextCommand, left, run, run_summary};
+pub use run::{NextCommand, left, quoted, run, run_summary};

@@ -219,9 +219,9 @@ fn is_changed(host: &HostState) -> bool {
     }
 }
 
-/// A name as a shell reads it back.
-fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+/// A name or a path as a shell reads it back.
+pub fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '+' | ',');
     if !name.is_empty() && name.chars().all(plain) {
         name.to_owned()
     } else {

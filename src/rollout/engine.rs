@@ -141,7 +141,17 @@ async fn again(engine: Engine<'_>, id: &RunId, how: Resumed) -> Result<RunState,
         let plan = engine.state.plan_of(id)?.ok_or_else(no_such_run)?;
         let plan = engine.state.plan(&plan)?;
         engine.check_site(&plan)?;
-        return apply_into(engine, &plan, dir, journal).await;
+        return match how {
+            Resumed::Journal | Resumed::Live => apply_into(engine, &plan, dir, journal).await,
+            Resumed::Retry { host } => Err(RunError::NotFailed { host, run: id.clone() }),
+            // To give back what was never taken starts nothing.
+            Resumed::Abort => {
+                let (started, resumed) = (engine.started(&plan, id), engine.resumed(how));
+                let mut rec = Recorder::begin(journal, started, engine.sink, engine.clock)?;
+                rec.run(resumed)?;
+                run(engine.fleet, engine.clock, engine.interrupt, &plan, dir, rec).go_back().await
+            }
+        };
     }
     let state = fold(&entries)?;
     let plan = engine.state.plan(&state.plan)?;

@@ -27,7 +27,7 @@ pub enum RunError {
     #[error("the journal contradicts itself")]
     Fold(#[from] FoldError),
     /// The plan was applied before.
-    #[error("plan {} is spent: run {run} used it at {at}", plan.short())]
+    #[error("plan {} is spent: run {run} used it at {at:.0}", plan.short())]
     Spent {
         /// The plan.
         plan: PlanId,
@@ -39,7 +39,7 @@ pub enum RunError {
         open: bool,
     },
     /// The plan is too old.
-    #[error("plan {} expired at {at}", plan.short())]
+    #[error("plan {} expired at {at:.0}", plan.short())]
     Expired {
         /// The plan.
         plan: PlanId,

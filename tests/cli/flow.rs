@@ -61,6 +61,56 @@ fn json_for_machines_beside_text_for_people() {
     assert_eq!(json(&status.stdout), json(&run.stdout));
 }
 
+/// A program that asked for JSON gets it where there is nothing to tell, too.
+#[test]
+fn json_of_nothing_is_json() {
+    let folder = Folder::lab(&[("l40s", &healthy_l40s())]);
+    let none = |line: &str| {
+        let value: Value = serde_json::from_str(&folder.run(line).expect(0).stdout).unwrap();
+        assert_eq!(value, serde_json::json!({"exitCode": 0, "run": null}), "{line}");
+    };
+    none("status --output json");
+    let _ = folder.run("apply --yes --world world.yaml").expect(0);
+    none("apply --yes --output json --world world.yaml");
+    let _ = folder.run("plan --out plan.json --world world.yaml").expect(0);
+    none("apply plan.json --output json --world world.yaml");
+}
+
+/// A path that cannot be written is told before the night's work, not after it.
+#[test]
+fn a_report_that_has_no_place_is_refused_before_anything_is_done() {
+    let folder = Folder::lab(&[("l40s", &healthy_l40s())]);
+    let ended = folder.run("apply --yes --json-into none/run.json --world world.yaml").expect(3);
+    assert!(ended.stderr.starts_with("error: cannot write none\n"), "{}", ended.stderr);
+    assert!(!folder.path().join(".poolwright").exists());
+    folder.write("state", "a file");
+    let ended = folder.run("apply --yes --state state --world world.yaml").expect(3);
+    assert!(ended.stderr.contains("--state DIR"), "{}", ended.stderr);
+}
+
+/// A command that is proposed can be pasted, whatever the paths are called.
+#[test]
+fn d13_proposed_commands_quote_their_paths() {
+    let folder = Folder::lab(&[("l40s", &healthy_l40s())]);
+    std::fs::rename(folder.path().join("world.yaml"), folder.path().join("it's a world.yaml")).unwrap();
+    let mut command = folder.command("plan --out p.json --world");
+    let ended = folder.ended(&command.arg("it's a world.yaml").output().unwrap()).expect(0);
+    assert!(ended.stderr.contains(r"apply p.json --world 'it'\''s a world.yaml'"), "{}", ended.stderr);
+}
+
+/// The process died after the plan was spent and before the first line: `abort` starts nothing.
+#[test]
+fn abort_of_a_run_without_a_line_does_nothing() {
+    let folder = Folder::lab(&[("h100", H100)]);
+    let _ = folder.run("apply --yes --world world.yaml").expect(10);
+    let run = folder.run_id();
+    folder.write(&format!(".poolwright/runs/{run}/journal.jsonl"), "");
+    let _ = folder.run("sim reset world.yaml").expect(0);
+    let ended = folder.run(&format!("abort {run} --world world.yaml"));
+    assert!(ended.stdout.contains("3 hosts not begun."), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("enter maintenance"), "{}", ended.stderr);
+}
+
 #[test]
 fn state_is_kept_where_it_is_said() {
     let folder = Folder::lab(&[("l40s", &healthy_l40s())]);

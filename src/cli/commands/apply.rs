@@ -31,8 +31,9 @@ fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandEr
     same_documents(&plan, ui)?;
     if plan.hosts.is_empty() {
         ui.talk("the plan changes no host");
-        return Ok(Exit::Done);
+        return execute::no_run(&args.run, ui);
     }
+    execute::check_report(&args.run)?;
     let documents = execute::documents_of(&plan, &args.run.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
     let dir = StateDir::open(&args.run.state.dir)?;
@@ -48,6 +49,7 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
             .hint("save a plan, have it approved, and apply it: `poolwright plan --out plan.json`, `poolwright apply plan.json`")
             .hint("or approve it unseen with `poolwright apply --yes`"));
     }
+    execute::check_report(&args.run)?;
     let documents = documents::load(&args.run.documents)?;
     let site = documents.site(args.site.as_deref())?;
     let dir = StateDir::open(&args.run.state.dir)?;
@@ -73,7 +75,7 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     })?;
     match state {
         Some(state) => execute::report(&state, &args.run, ui),
-        None => Ok(Exit::Done),
+        None => execute::no_run(&args.run, ui),
     }
 }
 
@@ -95,7 +97,7 @@ async fn execute_plan(
         tool: TOOL,
         holder: &holder,
     };
-    rollout::apply(engine, plan).await.map_err(|error| {
+    execute::answering(&session.interrupt, session.clock, ui, rollout::apply(engine, plan)).await.map_err(|error| {
         let run = dir.spent(&plan.id).ok().flatten().map(|spent| spent.run);
         execute::failed(error, dir, run.as_ref(), &args.run)
     })

@@ -1,7 +1,7 @@
 //! `plan`: what applying the profiles would change.
 
 use crate::base::files;
-use crate::cli::args::{Output, PlanArgs};
+use crate::cli::args::{Output, PlanArgs, typed};
 use crate::cli::planning::make_plan;
 use crate::cli::{CommandError, Exit, Ui, documents, error, session};
 use crate::plan::{Plan, Reason};
@@ -26,10 +26,7 @@ pub fn run(args: &PlanArgs, ui: &Ui) -> Result<Exit, CommandError> {
         }
     }
     if let Some(out) = args.out.as_ref().filter(|_| !plan.hosts.is_empty()) {
-        error::hint(
-            ui,
-            format!("to do this and nothing else: poolwright apply {}{}", out.display(), args.world.typed()),
-        );
+        error::hint(ui, format!("to do this and nothing else: poolwright apply {}{}", typed(out), args.world.typed()));
     }
     Ok(exit(&plan, args.detailed_exitcode))
 }

@@ -36,6 +36,7 @@ pub fn take_up(
     ui: &Ui,
     work: impl AsyncFnOnce(Engine<'_>) -> Result<RunState, RunError>,
 ) -> Result<Exit, CommandError> {
+    execute::check_report(args)?;
     let documents = execute::documents_of(plan, &args.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
     let state = with_session(site, args.world.file(), ui, async |session| {
@@ -50,7 +51,9 @@ pub fn take_up(
             tool: TOOL,
             holder: &holder,
         };
-        work(engine).await.map_err(|error| execute::failed(error, dir, run, args))
+        execute::answering(&session.interrupt, session.clock, ui, work(engine))
+            .await
+            .map_err(|error| execute::failed(error, dir, run, args))
     })?;
     execute::report(&state, args, ui)
 }

@@ -9,8 +9,8 @@ use crate::rollout::{RunState, StateDir, fold};
 
 pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if !args.state.dir.exists() {
-        ui.talk(format!("no run was made here: there is no {}", args.state.dir.display()));
-        return Ok(Exit::Done);
+        let words = format!("no run was made here: there is no state directory {}", args.state.dir.display());
+        return no_run(args, ui, &words);
     }
     let dir = StateDir::open(&args.state.dir)?;
     let mut runs = dir.runs()?;
@@ -18,10 +18,7 @@ pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
         Some(run) => RunId(run.clone()),
         None => match runs.pop() {
             Some(latest) => latest,
-            None => {
-                ui.talk("no run was made here");
-                return Ok(Exit::Done);
-            }
+            None => return no_run(args, ui, "no run was made here"),
         },
     };
     runs.retain(|run| *run != wanted);
@@ -36,6 +33,20 @@ pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
         earlier(&mut paper, &dir, &runs);
     }
     ui.page(&paper);
+    Ok(Exit::Done)
+}
+
+/// There is nothing to show; who names a run asks for more than that.
+fn no_run(args: &StatusArgs, ui: &Ui, words: &str) -> Result<Exit, CommandError> {
+    if args.run.is_some() {
+        return Err(
+            CommandError::words(Exit::Invalid, words.to_owned()).hint("name the state directory with `--state DIR`")
+        );
+    }
+    match args.output {
+        Output::Json => ui.json(&RunJson::none())?,
+        Output::Text => ui.talk(words),
+    }
     Ok(Exit::Done)
 }
 
