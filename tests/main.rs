@@ -1,6 +1,6 @@
 //! The one test binary (one link instead of many). Each module is an area; `tests/run` runs it
 //! with the peers.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs)]
 
 mod cases;
 mod catalog;

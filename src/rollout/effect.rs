@@ -172,13 +172,12 @@ impl Run<'_> {
         let what = [format!("the task {} ({})", task.id, super::StepKind::from(step))];
         let fleet = self.fleet;
         self.tell(host, Some(step.into()), &what, deadline, None);
-        let end = fleet
+        fleet
             .vcenter()
             .wait_task(task, deadline.left(), |progress| {
                 self.tell(host, Some(step.into()), &what, deadline, progress.percent);
             })
-            .await;
-        end
+            .await
     }
 }
 

@@ -146,12 +146,15 @@ pub fn hosts_as_they_are(lab: &Lab) -> serde_json::Value {
     hosts
 }
 
+/// How many signals to raise at an event.
+type When = Arc<dyn Fn(&Event) -> u32>;
+
 /// Watches a run: keeps its lines, and raises signals when told to.
 #[derive(Clone, Default)]
 pub struct Watch {
     pub entries: Arc<Mutex<Vec<Entry>>>,
     pub waits: Arc<Mutex<Vec<String>>>,
-    raise: Option<(rollout::Raise, Arc<dyn Fn(&Event) -> u32>)>,
+    raise: Option<(rollout::Raise, When)>,
 }
 
 impl Watch {
