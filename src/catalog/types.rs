@@ -363,6 +363,13 @@ pub struct Region {
     pub sources: Sources,
 }
 
+impl Region {
+    /// GB of the GPU, as the name has it: `48-ada` is a region of 48.
+    pub fn gb(&self) -> &str {
+        self.name.split('-').next().unwrap_or(&self.name)
+    }
+}
+
 /// One framebuffer size in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

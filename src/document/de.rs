@@ -6,7 +6,7 @@
 //! to know no YAML crate.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use serde::de::value::{StrDeserializer, U32Deserializer};
@@ -16,6 +16,7 @@ use serde::de::{
 };
 
 use super::nearest::nearest;
+use super::source::is_secret;
 use super::tree::{Entry, Node, Spot, Value};
 
 /// A mistake found while a type is read.
@@ -28,11 +29,20 @@ pub(super) struct Fault {
     missing: Option<&'static str>,
     /// Whether a noted fault says it already.
     pub(super) told: bool,
+    /// The innermost list item or value of a key in which it is.
+    pub(super) within: Option<NodeId>,
+}
+
+/// A node of one tree, by its address: it lives as long as the reading.
+pub(super) type NodeId = usize;
+
+fn id(node: &Node) -> NodeId {
+    std::ptr::from_ref(node).addr()
 }
 
 impl Fault {
     fn at(spot: Spot, message: impl Into<String>) -> Self {
-        Self { spot: Some(spot), message: message.into(), hint: None, missing: None, told: false }
+        Self { spot: Some(spot), message: message.into(), hint: None, missing: None, told: false, within: None }
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -43,6 +53,11 @@ impl Fault {
     fn or_at(mut self, spot: Spot) -> Self {
         self.spot.get_or_insert(spot);
         self
+    }
+
+    fn or_within(mut self, node: &Node) -> Self {
+        self.within.get_or_insert(id(node));
+        self.or_at(node.spot)
     }
 }
 
@@ -56,7 +71,7 @@ impl std::error::Error for Fault {}
 
 impl de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { spot: None, message: message.to_string(), hint: None, missing: None, told: false }
+        Self { spot: None, message: message.to_string(), hint: None, missing: None, told: false, within: None }
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
@@ -78,6 +93,8 @@ pub(super) struct Context<'c> {
     pub(super) file: &'c str,
     /// Mistakes that did not stop the reading.
     pub(super) faults: RefCell<Vec<Fault>>,
+    /// Nodes that were found wrong before: they are passed over, so that what follows them is read.
+    pub(super) wrong: BTreeSet<NodeId>,
 }
 
 /// The way to a node, for messages: `spec.gpus[0].mode`.
@@ -86,6 +103,17 @@ pub(super) enum Path<'p> {
     Root(&'p str),
     Key(&'p Path<'p>, &'p str),
     Index(&'p Path<'p>, usize),
+}
+
+impl Path<'_> {
+    /// Whether what is written here may be a secret.
+    fn is_secret(&self) -> bool {
+        match self {
+            Path::Root(_) => false,
+            Path::Key(parent, key) => is_secret(key) || parent.is_secret(),
+            Path::Index(parent, _) => parent.is_secret(),
+        }
+    }
 }
 
 impl fmt::Display for Path<'_> {
@@ -114,7 +142,10 @@ impl<'n> De<'n> {
         match &node.value {
             Value::Blank => Fault::at(*from, format!("`{path}` has no value: expected {what}"))
                 .hint("give it a value, or remove the key"),
-            found => Fault::at(node.spot, format!("`{path}`: expected {what}, found {}", found.describe())),
+            found => {
+                let found = if path.is_secret() { found.kind() } else { found.describe() };
+                Fault::at(node.spot, format!("`{path}`: expected {what}, found {found}"))
+            }
         }
     }
 
@@ -190,12 +221,19 @@ impl<'n> De<'n> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let mut keep = self.distinct(entries);
-        let mut misspelt: Vec<&'static str> = Vec::new();
+        let mut told: Vec<&str> = Vec::new();
+        keep.retain(|entry| {
+            let wrong = self.context.wrong.contains(&id(&entry.value));
+            if wrong {
+                told.push(entry.name());
+            }
+            !wrong
+        });
         if let Some(fields) = fields {
             keep.retain(|entry| {
                 let known = fields.contains(&entry.name());
                 if !known {
-                    misspelt.extend(self.unknown_key(entry, fields));
+                    told.extend(self.unknown_key(entry, fields));
                 }
                 known
             });
@@ -203,7 +241,7 @@ impl<'n> De<'n> {
         visitor.visit_map(Entries { de: self, entries: keep.into_iter(), current: None }).map_err(|mut fault| {
             if let (Some(field), None) = (fault.missing, fault.spot) {
                 fault.message = format!("`{field}` is missing in `{}`", self.path);
-                fault.told = misspelt.contains(&field);
+                fault.told = told.contains(&field);
             }
             fault.or_at(self.from)
         })
@@ -399,10 +437,11 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let Some((index, node)) = self.items.next() else { return Ok(None) };
+        let wrong = &self.de.context.wrong;
+        let Some((index, node)) = self.items.find(|(_, node)| !wrong.contains(&id(node))) else { return Ok(None) };
         let path = Path::Index(self.de.path, index);
         let de = De { node, from: node.spot, path: &path, context: self.de.context };
-        seed.deserialize(de).map(Some).map_err(|fault| fault.or_at(node.spot))
+        seed.deserialize(de).map(Some).map_err(|fault| fault.or_within(node))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -432,7 +471,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         };
         let path = Path::Key(self.de.path, entry.name());
         let de = De { node: &entry.value, from: entry.key.spot, path: &path, context: self.de.context };
-        seed.deserialize(de).map_err(|fault| fault.or_at(entry.value.spot))
+        seed.deserialize(de).map_err(|fault| fault.or_within(&entry.value))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The frame of a document: `apiVersion`, `kind`, `metadata.name`, `spec`.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -118,28 +119,49 @@ pub fn read(path: &str, bytes: &[u8]) -> (Vec<RawDocument>, Vec<Problem>) {
 fn problem(source: &Source, spot: Spot, message: String, hint: Option<String>) -> Problem {
     let place = source.place(spot.line, spot.column);
     let snippet = source.snippet(&place, spot.length);
+    // A value that is quoted whole may be a file of its own.
+    let message = message.split(' ').map(tree::beginning).collect::<Vec<_>>().join(" ");
     Problem { place, message, snippet, hint }
 }
 
+/// Wrong values of one document that are looked for: nobody mends more in one go.
+const MOST_WRONG: usize = 50;
+
 /// Reads a node as a type; gives the value, if any, and what was wrong.
+///
+/// A type stops at its first wrong value. So it is read again without that value, until nothing new
+/// is found.
 fn typed<T: DeserializeOwned>(source: &Source, node: &Node, from: Spot, root: &str) -> (Option<T>, Vec<Problem>) {
-    let context = Context { file: source.file(), faults: RefCell::new(Vec::new()) };
     let path = Path::Root(root);
-    let result = T::deserialize(De { node, from, path: &path, context: &context });
-    let mut faults = context.faults.into_inner();
-    let value = match result {
-        Ok(value) => Some(value),
-        Err(fault) => {
-            if !fault.told {
-                faults.push(fault);
+    let mut wrong = BTreeSet::new();
+    let mut problems: Vec<Problem> = Vec::new();
+    let value = loop {
+        let context = Context { file: source.file(), faults: RefCell::new(Vec::new()), wrong };
+        let result = T::deserialize(De { node, from, path: &path, context: &context });
+        let Context { faults, wrong: before, .. } = context;
+        wrong = before;
+        let (mut faults, mut again) = (faults.into_inner(), None);
+        let value = match result {
+            Ok(value) => Some(value),
+            Err(fault) => {
+                again = fault.within;
+                if !fault.told {
+                    faults.push(fault);
+                }
+                None
             }
-            None
+        };
+        for Fault { spot, message, hint, .. } in faults {
+            let found = problem(source, spot.unwrap_or(from), message, hint);
+            if !problems.contains(&found) {
+                problems.push(found);
+            }
+        }
+        match again {
+            Some(node) if wrong.len() < MOST_WRONG && wrong.insert(node) => {}
+            _ => break value.filter(|_| wrong.is_empty()),
         }
     };
-    let mut problems: Vec<Problem> = faults
-        .into_iter()
-        .map(|Fault { spot, message, hint, .. }| problem(source, spot.unwrap_or(from), message, hint))
-        .collect();
     problems.sort_by(|a, b| a.place.cmp(&b.place));
     (value, problems)
 }
@@ -188,7 +210,7 @@ fn is_name(name: &str) -> bool {
 }
 
 impl RawDocument {
-    /// Reads the `spec`. All unknown and duplicate keys are told, and the first wrong value.
+    /// Reads the `spec`. All unknown and duplicate keys and all wrong values are told.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<Document<T>, Vec<Problem>> {
         match typed(&self.source, &self.spec, self.spec_key, "spec") {
             (Some(spec), problems) if problems.is_empty() => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::model::Place;
 
+use super::nearest::nearest;
 use super::problem::{Problem, Snippet};
 
 /// The largest file that is read, in bytes.
@@ -88,7 +89,12 @@ impl Source {
     /// The source line of a place, with `length` characters from its column marked. A password that
     /// was written where a reference belongs is not shown.
     pub fn snippet(&self, place: &Place, length: u32) -> Option<Snippet> {
-        self.line(place.line).map(|text| Snippet::new(place.line, &mask(text), place.column, length))
+        let above = place.line.checked_sub(1).and_then(|line| self.line(line));
+        self.line(place.line).map(|text| {
+            let hidden = above.is_some_and(opens_secret) && !is_reference(text);
+            let shown = if hidden { stars(text) } else { mask(text) };
+            Snippet::new(place.line, &shown, place.column, length)
+        })
     }
 
     /// The source line of a place, with the word that starts there marked: up to the end of its
@@ -157,18 +163,45 @@ fn mask(line: &str) -> String {
         let after = lower.find(word)? + word.len();
         let colon = after + lower[after..].find(':')?;
         let start = colon + 1 + lower[colon + 1..].find(|c: char| !c.is_whitespace())?;
-        let written = lower[start..].trim_start_matches(['"', '\'']);
-        let reference = ["env:", "file:", "exec:", "keyring:"].iter().any(|scheme| written.starts_with(scheme));
-        (!reference).then_some(start)
+        (!is_reference(&lower[start..])).then_some(start)
+    });
+    // A slip in the key (`pasword`), and a value where the mapping of credentials belongs.
+    let by_key = lower.match_indices(':').filter_map(|(colon, _)| {
+        let key = lower[..colon].rsplit(|c: char| !c.is_alphanumeric()).next()?;
+        let start = colon + 1 + lower[colon + 1..].find(|c: char| !c.is_whitespace())?;
+        let plain = !lower[start..].starts_with(['{', '[', '&', '*', '#']);
+        (is_secret(key) && plain && !is_reference(&lower[start..])).then_some(start)
     });
     // `user:password@host` in an address.
     let in_address = lower.find('@').and_then(|at| {
         let word = lower[..at].rfind(|c: char| c.is_whitespace() || c == '/').map_or(0, |before| before + 1);
         Some(word + lower[word..at].find(':')? + 1)
     });
-    let Some(start) = value.chain(in_address).min() else { return line.to_owned() };
-    let stars = line[start..].chars().map(|c| if c.is_whitespace() { ' ' } else { '*' });
-    line[..start].chars().chain(stars).collect()
+    let Some(start) = value.chain(by_key).chain(in_address).min() else { return line.to_owned() };
+    format!("{}{}", &line[..start], stars(&line[start..]))
+}
+
+fn stars(text: &str) -> String {
+    text.chars().map(|c| if c.is_whitespace() { ' ' } else { '*' }).collect()
+}
+
+/// Whether a value only says where the secret is.
+fn is_reference(value: &str) -> bool {
+    let value = value.trim_start().trim_start_matches(['"', '\'']);
+    ["env:", "file:", "exec:", "keyring:"].iter().any(|scheme| value.starts_with(scheme))
+}
+
+/// Whether what a key holds may be a secret, or should have been a reference to one.
+pub(super) fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key == "pass" || nearest(&key, ["password", "passphrase", "credentials"]).is_some()
+}
+
+/// Whether a line is a key whose secret value starts on the next line.
+fn opens_secret(line: &str) -> bool {
+    let line = line.trim_end().trim_end_matches(['|', '>', '-', '+']).trim_end();
+    let key = line.strip_suffix(':').map(|line| line.rsplit(|c: char| !c.is_alphanumeric()).next());
+    key.flatten().is_some_and(|key| is_secret(key) && !key.eq_ignore_ascii_case("credentials"))
 }
 
 fn is_mark(line: &str, mark: &str) -> bool {
@@ -226,8 +259,24 @@ mod tests {
         assert_eq!(shown("  password: \"file:/run/x\""), "  password: \"file:/run/x\"");
         assert_eq!(shown("  mode: {passthrough: {}}"), "  mode: {passthrough: {}}");
         assert_eq!(shown("  password:"), "  password:");
+        assert_eq!(shown("{user: a, pasword: hunter2}"), "{user: a, pasword: ********");
+        assert_eq!(shown("  credentials: hunter2"), "  credentials: *******");
+        assert_eq!(shown("credentials: {user: a, password: \"env:X\"}"), "credentials: {user: a, password: \"env:X\"}");
         assert_eq!(shown("  address: https://a:hunter2@vc"), "  address: https://a:**********");
         assert_eq!(shown("  user: pw@vsphere.local"), "  user: pw@vsphere.local");
+    }
+
+    #[test]
+    fn a_password_on_a_line_of_its_own_is_not_shown() {
+        for (text, shown) in [
+            ("password:\n  hunter2\n", "  *******"),
+            ("pasword: |-\n  hunter2\n", "  *******"),
+            ("password:\n  env:VC\n", "  env:VC"),
+            ("credentials:\n  usr: a\n", "  usr: a"),
+        ] {
+            let source = Source::new("f", text.as_bytes()).unwrap();
+            assert_eq!(source.snippet(&source.place(2, 3), 1).unwrap().text, shown, "{text}");
+        }
     }
 
     #[test]

@@ -222,3 +222,29 @@ fn null_is_none_and_a_blank_is_a_mistake() {
     assert!(mistake("  text: a\n  count: 1\n  flag:\n").contains("`spec.flag` has no value"));
     assert_eq!(spec("  text: 'null'\n  count: 1\n").unwrap().text.value, "null");
 }
+
+#[test]
+fn every_wrong_value_is_told_in_one_run() {
+    let problems = spec("  text: [a]\n  count: four\n  flag: maybe\n  addresses: [zz, '0000:3b:00.0', yy]\n  mode: {sized: {size: 300}}\n  extra: 1\n")
+        .unwrap_err();
+    let lines: Vec<(u32, u32)> = problems.iter().map(|problem| (problem.place.line, problem.place.column)).collect();
+    assert_eq!(lines, [(5, 9), (6, 10), (7, 9), (8, 15), (8, 35), (9, 24), (10, 3)], "{problems:#?}");
+}
+
+#[test]
+fn a_value_that_is_wrong_is_not_missing_too() {
+    let problems = spec("  text: a\n  count: four\n").unwrap_err();
+    let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let both = spec("  flag: maybe\n  count: 1\n").unwrap_err();
+    assert!(both.iter().any(|problem| problem.message.contains("`text` is missing")), "{both:#?}");
+}
+
+#[test]
+fn a_long_value_does_not_fill_the_screen() {
+    let long = "x".repeat(5000);
+    for line in [format!("  text: a\n  count: {long}\n"), format!("  text: a\n  count: 1\n  addresses: [{long}]\n")] {
+        let text = mistake(&line);
+        assert!(text.len() < 600 && text.contains("xxx…"), "{text}");
+    }
+}

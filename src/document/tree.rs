@@ -80,16 +80,34 @@ pub(super) struct SyntaxError {
 }
 
 impl Value {
-    /// In words, for "expected …, found …".
+    /// As [`Value::describe`], without what is written.
+    pub(super) fn kind(&self) -> String {
+        match self {
+            Self::Scalar { .. } => "a text".to_owned(),
+            Self::Blank | Self::Null | Self::List(_) | Self::Map(_) => self.describe(),
+        }
+    }
+
+    /// In words, for "expected …, found …"; of a long text its beginning.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Blank => "nothing".to_owned(),
             Self::Null => "null".to_owned(),
-            Self::Scalar { text, plain: true } => format!("`{text}`"),
-            Self::Scalar { text, plain: false } => format!("the text `{text}`"),
+            Self::Scalar { text, plain: true } => format!("`{}`", beginning(text)),
+            Self::Scalar { text, plain: false } => format!("the text `{}`", beginning(text)),
             Self::List(_) => "a list".to_owned(),
             Self::Map(_) => "a mapping".to_owned(),
         }
+    }
+}
+
+/// The beginning of a text that is too long for a message.
+pub(super) fn beginning(text: &str) -> String {
+    /// Longer names than this are no names.
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

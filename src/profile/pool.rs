@@ -251,7 +251,17 @@ pub struct AcceptRule {
     pub reason: At<String>,
     /// Last day (UTC) on which it holds.
     #[schemars(with = "String", regex(pattern = r"^\d{4}-\d{2}-\d{2}$"))]
+    #[serde(deserialize_with = "day")]
     pub until: At<Date>,
+}
+
+/// A day, with words for what is none.
+fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At<Date>, D::Error> {
+    let At { value, place } = At::<String>::deserialize(deserializer)?;
+    match value.parse() {
+        Ok(day) => Ok(At::new(day, place)),
+        Err(_) => Err(serde::de::Error::custom(format!("`{value}` is no day (expected one like `2026-12-31`)"))),
+    }
 }
 
 /// The JSON Schema of a GpuPool document.

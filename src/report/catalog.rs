@@ -163,7 +163,8 @@ pub fn fit(paper: &mut Paper, fit: &Fit) {
     };
     paper.item(0, Text::toned(tone, word).and(Tone::Plain, ": "), fit.why.as_str());
     if let Some(first) = &fit.first_misfit {
-        paper.item(2, "first that does not fit: ", first.as_str());
+        let label = if fit.fits.is_some() { "first that does not fit: " } else { "first that is not known: " };
+        paper.item(2, label, first.as_str());
     }
     for near in &fit.nearest {
         paper.item(2, "fits: ", combination(near));

@@ -44,8 +44,12 @@ impl<'a> Mig<'a> {
                 return Err(impossible(format!("{} has no GPU instance profile {what}", case.model.name)));
             };
             let profile = &geometry.profiles[at];
-            if !profile.starts.contains(start) || !taken.free(*start, profile.memory) {
-                return Err(impossible(format!("{what} at {start}, where it cannot be")));
+            if !profile.starts.contains(start) {
+                let starts: Vec<String> = profile.starts.iter().map(ToString::to_string).collect();
+                return Err(impossible(format!("{what} at {start}: it starts at {}", starts.join(", "))));
+            }
+            if !taken.free(*start, profile.memory) {
+                return Err(impossible(format!("{what} at {start}, where another one runs")));
             }
             taken = taken.with(*start, profile.memory);
             placed[at] += 1;
@@ -156,7 +160,11 @@ impl<'a> Mig<'a> {
             return Verdict::yes("nothing is asked for".to_owned());
         }
         let running: u32 = state.instances.iter().chain(&self.placed).sum();
-        let beside = if running == 0 { String::new() } else { format!(" with the {running} that run") };
+        let beside = match running {
+            0 => String::new(),
+            1 => " with the one that runs".to_owned(),
+            several => format!(" with the {several} that run"),
+        };
         Verdict::yes(format!(
             "{} in {}{beside}: {memory} of {} memory slices, {compute} of {} compute slices",
             count(vgpus, "vGPU"),

@@ -150,7 +150,7 @@ impl<'a> Mixed<'a> {
         let placed = beside_layouts(self.layouts.as_ref(), place, "TS-2", || {
             format!(
                 "{total} GB asked for, and placement ids that do not overlap run out in the {} GB region",
-                self.region.name
+                self.region.gb()
             )
         });
         if placed.fits != Some(true) {
@@ -185,7 +185,11 @@ impl<'a> Mixed<'a> {
             return Verdict::yes("nothing is asked for".to_owned());
         }
         let beside = self.running.iter().sum::<u32>() as usize + self.placed;
-        let beside = if beside == 0 { String::new() } else { format!(" beside {beside} that run") };
+        let beside = match beside {
+            0 => String::new(),
+            1 => " beside the one that runs".to_owned(),
+            several => format!(" beside {several} that run"),
+        };
         Verdict::yes(format!("{}{beside}: {total} GB at placement ids that do not overlap", count(vgpus, "vGPU")))
     }
 }

@@ -53,7 +53,13 @@ fn fit(args: &FitArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let beside: Vec<Beside> = args
         .beside
         .iter()
-        .map(|text| text.parse().map_err(|error| CommandError::new(Exit::Invalid, anyhow::Error::new(error))))
+        .map(|text| {
+            text.parse().map_err(|error| {
+                CommandError::new(Exit::Invalid, anyhow::Error::new(error)).hint(
+                    "as `nvidia_h100l-47c=2` or `2g.24gb@2`; `catalog MODEL` shows names; `--beside` takes all words up to the next option",
+                )
+            })
+        })
         .collect::<Result<_, _>>()?;
     let answer = catalog().fit(model, mode, &want, &beside);
     if args.output == Output::Json {
@@ -68,7 +74,7 @@ fn fit(args: &FitArgs, ui: &Ui) -> Result<Exit, CommandError> {
 
 fn type_and_count(text: &str) -> Result<(String, u32), CommandError> {
     let parsed = text.rsplit_once('=').and_then(|(name, count)| Some((name.to_owned(), count.parse().ok()?)));
-    parsed.filter(|(name, count)| !name.is_empty() && *count > 0).ok_or_else(|| {
+    parsed.filter(|(name, count)| !name.is_empty() && !name.contains('=') && *count > 0).ok_or_else(|| {
         CommandError::words(Exit::Invalid, format!("`{text}` is not TYPE=N"))
             .hint("a type and how many of it, as `nvidia_h100l-47c=2`")
     })
