@@ -143,6 +143,7 @@ async fn d15_what_the_host_made_of_a_request_is_read_back_and_shown() {
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::HostsLeft);
     let said = crate::rollout::scene::failure(&state.hosts[&HostName::from("esx-01")]);
-    assert!(said.contains("0000:17:00.0 on, label train to read back; found off"), "{said}");
+    let found = "passthrough on, label train to read back; found off, label -: 0000:17:00.0, 0000:1f:00.0";
+    assert!(said.contains(found), "{said}");
     assert_eq!(calls(&lab, "RebootHost_Task"), [], "what is not stored is no reason to reboot");
 }
