@@ -288,10 +288,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // The holder's words are a help, not a condition.
-                let _ = file.take(1024).read_to_string(&mut text);
-                return Err(FileError::Locked { path: path.to_owned(), holder: text.trim().to_owned() });
+                return Err(FileError::Locked { path: path.to_owned(), holder: holder_of(file) });
             }
             Err(TryLockError::Error(source)) => return Err(fail(source)),
         }
@@ -300,6 +297,32 @@ impl Lock {
         file.write_all(holder.as_bytes()).map_err(fail)?;
         Ok(Self { _file: file })
     }
+
+    /// What the holder of a lock wrote into it; none if nobody holds it now.
+    ///
+    /// # Errors
+    /// [`FileError::Read`].
+    pub fn holder(path: &Path) -> Result<Option<String>, FileError> {
+        let fail = |source| FileError::Read { path: path.to_owned(), source };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(fail(source)),
+        };
+        // A shared lock, so that two who look do not take each other for a holder.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(holder_of(file))),
+            Err(TryLockError::Error(source)) => Err(fail(source)),
+        }
+    }
+}
+
+/// The holder's words are a help, not a condition.
+fn holder_of(file: File) -> String {
+    let mut text = String::new();
+    let _ = file.take(1024).read_to_string(&mut text);
+    text.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -370,7 +393,9 @@ mod tests {
         let held = Lock::acquire(&path, "process 17").unwrap();
         let error = Lock::acquire(&path, "process 18").unwrap_err().to_string();
         assert!(error.ends_with("lock is locked by process 17"), "{error}");
+        assert_eq!(Lock::holder(&path).unwrap().as_deref(), Some("process 17"));
         drop(held);
+        assert_eq!(Lock::holder(&path).unwrap(), None);
         Lock::acquire(&path, "process 18").unwrap();
     }
 }

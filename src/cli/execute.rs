@@ -54,17 +54,25 @@ pub struct RunJson<'a> {
     exit_code: u8,
     /// None: no run was made.
     run: Option<&'a RunState>,
+    /// The process that works on it now, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_work: Option<&'a str>,
 }
 
 impl<'a> RunJson<'a> {
     /// Of this state.
     pub fn of(run: &'a RunState) -> Self {
-        Self { exit_code: run.exit().code(), run: Some(run) }
+        Self { exit_code: run.exit().code(), run: Some(run), at_work: None }
+    }
+
+    /// With the process that works on it now.
+    pub fn with_worker(self, at_work: Option<&'a str>) -> Self {
+        Self { at_work, ..self }
     }
 
     /// Of no run, with nothing to do.
     pub fn none() -> Self {
-        Self { exit_code: Exit::Done.code(), run: None }
+        Self { exit_code: Exit::Done.code(), run: None, at_work: None }
     }
 }
 
@@ -115,7 +123,7 @@ pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, Command
         Output::Json => ui.data(&json),
         Output::Text => {
             let mut paper = Paper::new();
-            report::run(&mut paper, state, &NextCommand { options: args.typed() });
+            report::run(&mut paper, state, &NextCommand { options: args.typed(), at_work: None });
             ui.page(&paper);
         }
     }

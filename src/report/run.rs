@@ -11,6 +11,8 @@ use crate::rollout::{HostPhase, HostState, LeftAs, RunState, Stage, StepKind};
 pub struct NextCommand {
     /// ` --world lab.yaml`, with its leading blank; empty for a real vCenter.
     pub options: String,
+    /// The process that works on the run now: until it ends, nothing else can be done with the run.
+    pub at_work: Option<String>,
 }
 
 impl NextCommand {
@@ -37,6 +39,9 @@ pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
     paper.say(0, run_summary(state));
     if let Some(why) = &state.halted {
         paper.item(0, Text::toned(Tone::Warn, "halted: "), why.as_str());
+    }
+    if let Some(who) = &next.at_work {
+        paper.item(0, Text::toned(Tone::Strong, "at work: "), who.as_str());
     }
     paper.blank();
     let mut table = Table::new(&["host", "state", "since (UTC)", ">reboots"]);
@@ -191,6 +196,10 @@ fn outlook(paper: &mut Paper, state: &RunState, next: &NextCommand) {
         return;
     }
     paper.heading("Next");
+    if next.at_work.is_some() {
+        paper.say(2, "wait: a process works on this run (Ctrl-C there ends its running step, then stops)");
+        return;
+    }
     let failed = any(HostState::is_failed);
     if !failed && any(|host| !host.is_released() || matches!(host.phase, HostPhase::Left { .. } | HostPhase::Pending)) {
         paper.say(2, "go on:");

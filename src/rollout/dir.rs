@@ -206,6 +206,14 @@ impl StateDir {
         }
     }
 
+    /// The process that works on a run now, in its own words; none if there is none.
+    ///
+    /// # Errors
+    /// The lock cannot be looked at.
+    pub fn worked_on(&self, run: &RunId) -> Result<Option<String>, StateError> {
+        Ok(Lock::holder(&self.run_path(run).join("lock"))?)
+    }
+
     fn plan_file(&self, id: &PlanId, extension: &str) -> PathBuf {
         self.root.join("plans").join(format!("{}.{extension}", plain(id.as_str())))
     }

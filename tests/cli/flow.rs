@@ -1,5 +1,6 @@
 //! Plan, apply, plan again; what a script learns of it; what a person does after a failure.
 
+use poolwright::base::files::Lock;
 use serde_json::Value;
 
 use super::harness::{Folder, H100, L40S, WORLD};
@@ -159,6 +160,23 @@ fn a_host_that_fails_is_left_closed_and_the_next_commands_work() {
     }
     let status = folder.run(&format!("status {run}")).expect(0);
     assert!(status.stdout.contains("esx-h100-03"), "{}", status.stdout);
+}
+
+#[test]
+fn status_of_a_run_that_somebody_works_on_says_who_and_proposes_to_wait() {
+    let folder = Folder::lab(&[("h100", H100)]);
+    let _ = folder.run("apply --yes --world world.yaml").expect(10);
+    let run = folder.run_id();
+    let lock = folder.path().join(format!(".poolwright/runs/{run}/lock"));
+    let held = Lock::acquire(&lock, "process 4711 of somebody").unwrap();
+    let status = folder.run("status").expect(0).stdout;
+    let next = &status[status.find("\nNext\n").unwrap()..];
+    assert!(status.contains("at work: process 4711 of somebody"), "{status}");
+    assert!(next.contains("wait: a process works on this run") && !next.contains("poolwright resume"), "{next}");
+    let data: Value = serde_json::from_str(&folder.run("status --output json").expect(0).stdout).unwrap();
+    assert_eq!(data["atWork"], "process 4711 of somebody");
+    drop(held);
+    assert!(!folder.run("status").expect(0).stdout.contains("at work"));
 }
 
 #[test]

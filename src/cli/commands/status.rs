@@ -23,12 +23,13 @@ pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
     };
     runs.retain(|run| *run != wanted);
     let state = state_of(&dir, &wanted)?;
+    let at_work = dir.worked_on(&wanted)?;
     if args.output == Output::Json {
-        ui.json(&RunJson::of(&state))?;
+        ui.json(&RunJson::of(&state).with_worker(at_work.as_deref()))?;
         return Ok(Exit::Done);
     }
     let mut paper = Paper::new();
-    report::run(&mut paper, &state, &NextCommand { options: args.state.typed() });
+    report::run(&mut paper, &state, &NextCommand { options: args.state.typed(), at_work });
     if args.run.is_none() && !runs.is_empty() {
         earlier(&mut paper, &dir, &runs);
     }

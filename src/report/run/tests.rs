@@ -98,7 +98,7 @@ fn journal() -> Vec<Entry> {
 
 fn text(state: &RunState) -> String {
     let mut paper = Paper::new();
-    run(&mut paper, state, &NextCommand { options: " --world lab.yaml".into() });
+    run(&mut paper, state, &NextCommand { options: " --world lab.yaml".into(), at_work: None });
     paper.render(false)
 }
 
