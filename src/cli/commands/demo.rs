@@ -11,7 +11,7 @@ use crate::base::files;
 use crate::cli::args::{Cli, DemoArgs};
 use crate::cli::run::run as run_command;
 use crate::cli::{CommandError, Exit, Ui};
-use crate::report::{Paper, Text, Tone};
+use crate::report::{Paper, Text, Tone, quoted};
 
 /// The documents of the demo are those that the repository ships.
 const FILES: [(&str, &str); 5] = [
@@ -154,6 +154,10 @@ fn farewell(ui: &Ui, dir: &Path) {
     paper.heading("The folder keeps everything: documents, plans, journal, and the fleet as it is now.");
     paper.say(2, "Go on there:");
     paper.line(4, format!("cd {}", dir.display()));
+    // Built and not installed, it is on nobody's PATH.
+    if let Ok(program) = std::env::current_exe() {
+        paper.line(4, format!("alias poolwright={}", quoted(&program.display().to_string())));
+    }
     paper.say(2, "Put the fleet back to its beginning, and forget the runs (a plan is applied once):");
     paper.line(4, "poolwright sim reset inventories/lab-world.yaml");
     paper.line(4, format!("rm -r {STATE}"));
