@@ -104,6 +104,11 @@ pub fn calls(lab: &Lab, method: &str) -> Vec<Write> {
     lab.world.log().into_iter().filter(|write| write.call == method && write.effect).collect()
 }
 
+/// Calls of a method, those that were refused too: what we asked for, whatever came of it.
+pub fn asked(lab: &Lab, method: &str) -> usize {
+    lab.world.log().iter().filter(|write| write.call == method).count()
+}
+
 /// Writes to hosts.
 pub fn host_writes(lab: &Lab) -> Vec<Write> {
     lab.world.log().into_iter().filter(|write| write.id.starts_with("host-")).collect()
