@@ -4,6 +4,7 @@
 //!   ids, pci ──► gpu ──► observed (what was seen, with its gaps)
 //!                  └───► desired  (what git says, each value with its place)
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
+//!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
 //!   finding:  what a check has to say, with id, severity, place, evidence and hint
 //!   marker:   what is written on the live host object while a visit is under way
 //! ```
@@ -17,6 +18,7 @@ mod finding;
 mod gpu;
 mod ids;
 mod marker;
+mod name;
 mod observed;
 mod pattern;
 mod pci;
@@ -33,6 +35,7 @@ pub use finding::{Acceptance, Finding, FindingId, RULES, Rule, Severity, Subject
 pub use gpu::{AssignmentPolicy, GraphicsType, Mode, VgpuMode, VgpuSize};
 pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, Marker, MarkerPhase};
+pub use name::{path_part, unescape};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,
     HostRecord, HostView, NumaNode, Observed, Package, Parity, PassthruState, PciDevice, PowerState, Product,

@@ -1,7 +1,7 @@
 //! Observation: what a site's vCenter shows of its hosts, partial, dated, with the gaps kept.
 //!
 //! ```text
-//!   Site + Network ──connect──► Fleet ──roster──► Roster     names and paths (tree, names)
+//!   Site + Network ──connect──► Fleet ──roster──► Roster     names and paths (tree)
 //!                                 │
 //!                                 └──facts, host──► Observed, HostRecord
 //!                                      paths   what is read, and what "left out" means
@@ -17,7 +17,6 @@
 mod facts;
 mod fleet;
 mod host;
-mod names;
 mod paths;
 mod tree;
 mod vm;

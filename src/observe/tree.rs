@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{path_part, unescape};
-use crate::model::{ClusterRef, HostName, HostRef, MoRef, Roster};
+use crate::model::{ClusterRef, HostName, HostRef, MoRef, Roster, path_part, unescape};
 
 /// Folders in folders, datacenter, host folder, cluster, host. vCenter allows fewer; a longer chain
 /// is a lie or a loop.

@@ -1,8 +1,7 @@
 //! One `VirtualMachine` as read -> a view. Pure.
 
-use super::names::unescape;
 use super::paths::{Properties, VM};
-use crate::model::{Fact, VmGpuDevice, VmView};
+use crate::model::{Fact, VmGpuDevice, VmView, unescape};
 use crate::vim25::wire::names::path;
 use crate::vim25::wire::{DecodeError, Node, ObjectContent, decode};
 

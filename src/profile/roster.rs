@@ -1,30 +1,12 @@
 //! Clusters and hosts of the roster, by what a profile calls them.
 
 use crate::document::nearest;
-use crate::model::{At, ClusterRef, Finding, HostRef, Roster, Rule};
+use crate::model::{At, ClusterRef, Finding, HostRef, Roster, Rule, unescape};
 
 /// A path as the names on the way. `%2f` is a `/`, `%5c` a `\` and `%25` a `%` inside a name, in
 /// either case, as vim25 escapes them; any other `%` is itself.
 pub(super) fn path_names(path: &str) -> Vec<String> {
     path.split('/').filter(|part| !part.is_empty()).map(unescape).collect()
-}
-
-pub(super) fn unescape(name: &str) -> String {
-    let mut shown = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(at) = rest.find('%') {
-        shown.push_str(&rest[..at]);
-        let sign = match rest.get(at + 1..at + 3) {
-            Some("25") => Some('%'),
-            Some("2f" | "2F") => Some('/'),
-            Some("5c" | "5C") => Some('\\'),
-            _ => None,
-        };
-        shown.push(sign.unwrap_or('%'));
-        rest = &rest[at + if sign.is_some() { 3 } else { 1 }..];
-    }
-    shown.push_str(rest);
-    shown
 }
 
 /// The cluster that a profile means: by its path if it starts with `/`, else by its name, which must

@@ -3,7 +3,7 @@
 /// Undoes the three escapes that vim25 uses in `name` (`%25` for `%`, `%2f` for `/`, `%5c` for
 /// `\`, either case). Anything else stays as it is, byte for byte: a lone `%` is a plain sign that
 /// an older server let through.
-pub(super) fn unescape(wire: &str) -> String {
+pub fn unescape(wire: &str) -> String {
     let mut shown = String::with_capacity(wire.len());
     let mut rest = wire;
     while let Some(at) = rest.find('%') {
@@ -22,7 +22,7 @@ pub(super) fn unescape(wire: &str) -> String {
 }
 
 /// A name as a part of a path: `/` is `%2f`, and `%` is `%25` so that the way back is unique.
-pub(super) fn path_part(shown: &str) -> String {
+pub fn path_part(shown: &str) -> String {
     shown.replace('%', "%25").replace('/', "%2f")
 }
 
