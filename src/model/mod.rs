@@ -1,7 +1,7 @@
 //! The nouns: what a GPU, a host, a wish and an observation are.
 //!
 //! ```text
-//!   ids, pci ──► gpu ──► observed (what was seen, with its gaps)
+//!   ids, pci ──► gpu ──► observed, vm, cluster (what was seen, with its gaps)
 //!                  └───► desired  (what git says, each value with its place)
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
 //!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
@@ -12,6 +12,7 @@
 //! Knows nothing else of ours: no YAML, no XML, no clock, no I/O.
 
 mod at;
+mod cluster;
 mod desired;
 mod fact;
 mod finding;
@@ -23,9 +24,11 @@ mod observed;
 mod pattern;
 mod pci;
 mod roster;
+mod vm;
 mod words;
 
 pub use at::{At, Place};
+pub use cluster::{ClusterView, Drs, DrsFault, DrsLevel, DrsOverride, DrsReason, HaAdmission};
 pub use desired::{
     Accept, Desired, DesiredPool, DriverPin, FoundInMaintenance, GpuGroup, GpuSelect, HostPin, HostSettings, Pace,
     RolloutRules,
@@ -38,10 +41,11 @@ pub use marker::{Baseline, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,
-    HostRecord, HostView, NumaNode, Observed, Package, Parity, PassthruState, PciDevice, PowerState, Product,
-    RunningTask, SiteIdentity, Tally, VmGpuDevice, VmView,
+    HostRecord, HostService, HostView, Lockdown, NumaNode, Observed, Package, Parity, PassthruState, PciDevice,
+    PowerState, Product, RunningTask, SiteIdentity, Tally,
 };
 pub use pattern::{HostGlob, HostPattern, HostPatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};
+pub use vm::{Firmware, ManagedBy, ToolsStatus, VmGpuDevice, VmRecord, VmView};
 pub use words::{are, counted};

@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::gpu::wire_enum;
-use super::{AssignmentPolicy, Fact, GraphicsType, HostName, HostRef, MoRef, PciAddress, PciId, VgpuMode};
+use super::{
+    AssignmentPolicy, ClusterView, Fact, GraphicsType, HostName, HostRef, MoRef, PciAddress, PciId, VgpuMode, VmView,
+};
 
 /// The vCenter that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +40,12 @@ pub struct Observed {
     pub taken_at: Timestamp,
     /// Whether the custom field [`Marker::FIELD`](super::Marker::FIELD) is defined on this vCenter.
     pub marker_field: Fact<bool>,
+    /// `vgpu.hotmigrate.enabled` of this vCenter: whether VMs with a vGPU can move while they run.
+    /// Absent: never set, which is off (vsphere-gpu §1.16).
+    pub hot_migrate: Fact<bool>,
+    /// Clusters of the hosts by path ([`HostRef::cluster`]); absent for the compute resource of a
+    /// host that stands alone.
+    pub clusters: BTreeMap<String, Fact<ClusterView>>,
     /// Hosts by name. Two hosts of one name in two clusters are told apart by [`HostRef::path`],
     /// which is the key.
     pub hosts: BTreeMap<String, HostRecord>,
@@ -116,6 +124,30 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// `config.lockdownMode`: who may log in on the host itself.
+    Lockdown {
+        /// Anyone with an account.
+        Disabled = "lockdownDisabled",
+        /// Exception users, and those of the console.
+        Normal = "lockdownNormal",
+        /// Exception users only.
+        Strict = "lockdownStrict",
+    }
+}
+
+/// `HostService`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostService {
+    /// Its id, `TSM-SSH`.
+    pub key: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// When it is started: `on`, `automatic`, `off`.
+    pub policy: String,
+}
+
 /// `config.product`: what runs on the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Product {
@@ -147,6 +179,12 @@ pub struct HostView {
     pub pci: Fact<Vec<PciDevice>>,
     /// `config.pciPassthruInfo`.
     pub passthru: Fact<Vec<PassthruState>>,
+    /// `hardware.memorySize`, in MiB.
+    pub memory_mib: Fact<u64>,
+    /// `config.lockdownMode`.
+    pub lockdown: Fact<Lockdown>,
+    /// `serviceInfo` of the service system.
+    pub services: Fact<Vec<HostService>>,
     /// `config.graphicsConfig`: what is configured. Absent on a host that has none.
     pub graphics_config: Fact<GraphicsConfig>,
     /// `config.graphicsInfo`: what is active. Absent on a host without GPUs.
@@ -172,6 +210,8 @@ pub struct HostView {
     pub graphics_manager: Fact<MoRef>,
     /// `configManager.pciPassthruSystem`.
     pub passthru_system: Fact<MoRef>,
+    /// `configManager.serviceSystem`.
+    pub service_system: Fact<MoRef>,
 }
 
 /// `HostCapability`, the part that is used.
@@ -284,38 +324,6 @@ pub struct Package {
     pub version: String,
     /// Vendor.
     pub vendor: String,
-}
-
-/// A VM registered on the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VmView {
-    /// `VirtualMachine` reference.
-    pub moref: MoRef,
-    /// Name.
-    pub name: Fact<String>,
-    /// Power.
-    pub power: Fact<PowerState>,
-    /// A template: never powered on.
-    pub template: Fact<bool>,
-    /// A vCLS agent (by `config.managedBy` of `com.vmware.vim.eam` type or its name).
-    pub vcls: bool,
-    /// GPU devices, in device order.
-    pub gpus: Fact<Vec<VmGpuDevice>>,
-}
-
-/// A GPU device of a VM, by its backing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum VmGpuDevice {
-    /// vGPU, by its type.
-    Vgpu(String),
-    /// DirectPath I/O: a fixed device.
-    DirectPath(String),
-    /// Dynamic DirectPath I/O, with the label it asks for.
-    DynamicDirectPath(Fact<String>),
-    /// A backing we do not know, by its wire type.
-    Other(String),
 }
 
 /// A task that is queued or running.

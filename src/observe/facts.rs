@@ -9,25 +9,40 @@ use super::host::{self, Partial};
 use super::paths;
 use super::vm;
 use crate::model::{
-    Fact, HostFault, HostFaultKind, HostRecord, HostRef, Marker, MoRef, Observed, Package, RunningTask, VmView,
+    Fact, HostFault, HostFaultKind, HostRecord, HostRef, HostService, Marker, MoRef, Observed, Package, RunningTask,
+    VmRecord,
 };
 use crate::vim25::wire::names::{fault, managed};
+use crate::vim25::wire::vm::option_flag;
 use crate::vim25::{CustomField, Error, ObjectContent, PropertySet, Scope};
 
 /// Hosts that are asked for their packages at once. Each question goes through vCenter to the host
 /// and takes about a second there; vCenter serves all its clients from one pool of workers.
 const PACKAGES_AT_ONCE: usize = 4;
 
+/// The setting of the vCenter that lets VMs with a vGPU move while they run (vsphere-gpu §1.16).
+const HOT_MIGRATE: &str = "vgpu.hotmigrate.enabled";
+
 /// What was made of each object; one that is gone is not among them.
-type Read<T> = BTreeMap<MoRef, Result<T, HostFault>>;
+pub(super) type Made<T> = BTreeMap<MoRef, Result<T, HostFault>>;
+
+/// Hosts as read.
+struct Read {
+    records: Vec<HostRecord>,
+    /// What their clusters are, by path.
+    parents: BTreeMap<String, Fact<MoRef>>,
+    notes: Vec<String>,
+}
 
 /// What hangs on hosts. All of it is read in one call.
 enum Followed {
-    Vm(VmView),
+    Vm(Box<vm::Partial>),
     /// None: it has ended.
     Task(Option<RunningTask>),
     /// Whether it is accessible.
     Datastore(bool),
+    /// Of a service system.
+    Services(Fact<Vec<HostService>>),
 }
 
 impl Fleet {
@@ -36,11 +51,14 @@ impl Fleet {
     pub async fn facts(&self, hosts: &[HostRef]) -> Observed {
         let taken_at = self.now();
         let marker = self.marker_field().await;
-        let (records, notes) = self.records(hosts, &marker).await;
+        let Read { records, parents, notes } = self.records(hosts, &marker).await;
+        let (clusters, hot_migrate) = futures::join!(self.clusters(&parents), self.hot_migrate());
         Observed {
             site: self.identity().clone(),
             taken_at,
             marker_field: marker.map(|_| true).or_absent(false),
+            hot_migrate,
+            clusters,
             hosts: records.into_iter().map(|record| (record.host.path.clone(), record)).collect(),
             notes,
         }
@@ -49,12 +67,39 @@ impl Fleet {
     /// The state of one host, read now.
     pub async fn host(&self, host: &HostRef) -> HostRecord {
         let marker = self.marker_field().await;
-        let (records, _) = self.records(std::slice::from_ref(host), &marker).await;
+        let read = self.records(std::slice::from_ref(host), &marker).await;
         let unread = || HostRecord { host: host.clone(), read_at: self.now(), view: Err(gone()) };
-        records.into_iter().next().unwrap_or_else(unread)
+        read.records.into_iter().next().unwrap_or_else(unread)
     }
 
-    async fn records(&self, hosts: &[HostRef], marker: &Fact<i32>) -> (Vec<HostRecord>, Vec<String>) {
+    /// The state of one VM, read now.
+    pub async fn vm(&self, vm: &MoRef) -> VmRecord {
+        let sets = [PropertySet::new(managed::VIRTUAL_MACHINE, &paths::names(paths::VM))];
+        let partial = |content: &ObjectContent| something(content).map(|()| vm::partial(content));
+        let mut read = self.objects(vec![vm.clone()], &sets, partial).await;
+        let view = match read.remove(vm).unwrap_or_else(|| Err(gone())) {
+            Ok(partial) => {
+                let folders = self.folders(partial.parent.known().cloned()).await;
+                Ok(Box::new(partial.placed(&folders)))
+            }
+            Err(fault) => Err(fault),
+        };
+        VmRecord { moref: vm.clone(), read_at: self.now(), view }
+    }
+
+    /// Whether VMs with a vGPU can move while they run.
+    async fn hot_migrate(&self) -> Fact<bool> {
+        match self.vcenter().query_option(HOT_MIGRATE).await {
+            Ok(Some(value)) => match option_flag(&value) {
+                Some(on) => Fact::Known(on),
+                None => Fact::unknown(format!("{HOT_MIGRATE} is `{value}`")),
+            },
+            Ok(None) => Fact::Absent,
+            Err(error) => Fact::unknown(chain(&error)),
+        }
+    }
+
+    async fn records(&self, hosts: &[HostRef], marker: &Fact<i32>) -> Read {
         let wanted = hosts.iter().map(|host| host.moref.clone()).collect();
         let sets = [PropertySet::new(managed::HOST_SYSTEM, &paths::names(paths::HOST))];
         let partial = |content: &ObjectContent| something(content).map(|()| host::partial(content, marker));
@@ -62,12 +107,17 @@ impl Fleet {
 
         let partials: Vec<&Partial> = views.values().filter_map(|view| view.as_ref().ok()).collect();
         let (followed, mut packages) = futures::join!(self.followed(&partials), self.packages(&partials));
+        let folders = followed.values().filter_map(|one| match one {
+            Ok(Followed::Vm(vm)) => vm.parent.known().cloned(),
+            _ => None,
+        });
+        let folders = self.folders(folders).await;
 
         let mut notes = Vec::new();
         for (moref, partial) in &mut views {
             let Ok(partial) = partial else { continue };
             let (vms, missing) = join(&partial.vms, &followed, |one| match one {
-                Followed::Vm(vm) => Some(vm.clone()),
+                Followed::Vm(vm) => Some(vm.clone().placed(&folders)),
                 _ => None,
             });
             notes.extend(missing.into_iter().map(|vm| format!("{vm} of {moref} went away while it was read")));
@@ -81,27 +131,29 @@ impl Fleet {
                 _ => None,
             });
             partial.view.vms = vms;
+            partial.view.services = services(&partial.view.service_system, &followed);
             partial.view.tasks = tasks.map(|all| all.into_iter().flatten().collect());
             partial.view.parity.datastores = datastores.map(|all| host::tally(&all));
             partial.view.packages =
                 packages.remove(moref).unwrap_or_else(|| Fact::unknown("the packages were not asked for"));
         }
+        let parents = parents(hosts, &views);
         let read_at = self.now();
         let record = |host: &HostRef| {
             let view = views.get(&host.moref).cloned().unwrap_or_else(|| Err(gone()));
             HostRecord { host: host.clone(), read_at, view: view.map(|partial| partial.view) }
         };
-        (hosts.iter().map(record).collect(), notes)
+        Read { records: hosts.iter().map(record).collect(), parents, notes }
     }
 
     /// Reads objects and makes something of each as its page comes, so that only one page is held.
     /// An object that is gone is left out.
-    async fn objects<T>(
+    pub(super) async fn objects<T>(
         &self,
         wanted: Vec<MoRef>,
         sets: &[PropertySet],
         make: impl Fn(&ObjectContent) -> Result<T, HostFault>,
-    ) -> Read<T> {
+    ) -> Made<T> {
         let mut made = BTreeMap::new();
         let mut scope = Scope::Objects(wanted.clone());
         let Err(error) = self.vcenter().retrieve(&scope, sets, |page| keep(&mut made, &page, &make)).await else {
@@ -126,19 +178,22 @@ impl Fleet {
         made
     }
 
-    /// VMs, tasks and datastores of these hosts.
-    async fn followed(&self, partials: &[&Partial]) -> Read<Followed> {
+    /// VMs, tasks, datastores and service systems of these hosts.
+    async fn followed(&self, partials: &[&Partial]) -> Made<Followed> {
         let references = partials.iter().flat_map(|partial| [&partial.vms, &partial.tasks, &partial.datastores]);
-        let wanted: BTreeSet<MoRef> = references.filter_map(Fact::known).flatten().cloned().collect();
+        let mut wanted: BTreeSet<MoRef> = references.filter_map(Fact::known).flatten().cloned().collect();
+        wanted.extend(partials.iter().filter_map(|partial| partial.view.service_system.known()).cloned());
         let sets = [
             PropertySet::new(managed::VIRTUAL_MACHINE, &paths::names(paths::VM)),
             PropertySet::new(managed::TASK, &paths::names(paths::TASK)),
             PropertySet::new(managed::DATASTORE, &paths::names(paths::DATASTORE)),
+            PropertySet::new(managed::SERVICE_SYSTEM, &paths::names(paths::SERVICES)),
         ];
         let make = |content: &ObjectContent| match content.object.kind.as_str() {
             managed::TASK => host::running_task(content).map(Followed::Task),
             managed::DATASTORE => host::accessible(content).map(Followed::Datastore),
-            _ => Ok(Followed::Vm(vm::view(content))),
+            managed::SERVICE_SYSTEM => Ok(Followed::Services(host::services(content))),
+            _ => Ok(Followed::Vm(Box::new(vm::partial(content)))),
         };
         self.objects(wanted.into_iter().collect(), &sets, make).await
     }
@@ -179,7 +234,7 @@ impl Fleet {
     }
 }
 
-fn keep<T>(made: &mut Read<T>, page: &[ObjectContent], make: &impl Fn(&ObjectContent) -> Result<T, HostFault>) {
+fn keep<T>(made: &mut Made<T>, page: &[ObjectContent], make: &impl Fn(&ObjectContent) -> Result<T, HostFault>) {
     made.extend(page.iter().map(|content| (content.object.clone(), make(content))));
 }
 
@@ -187,7 +242,7 @@ fn keep<T>(made: &mut Read<T>, page: &[ObjectContent], make: &impl Fn(&ObjectCon
 /// fault makes the whole unknown: what is behind it could be what decides.
 fn join<F, T>(
     references: &Fact<Vec<MoRef>>,
-    read: &Read<F>,
+    read: &Made<F>,
     take: impl Fn(&F) -> Option<T>,
 ) -> (Fact<Vec<T>>, Vec<MoRef>) {
     let references = match references {
@@ -207,6 +262,41 @@ fn join<F, T>(
         }
     }
     (Fact::Known(found), missing)
+}
+
+/// The services of a host.
+fn services(system: &Fact<MoRef>, read: &Made<Followed>) -> Fact<Vec<HostService>> {
+    match system {
+        Fact::Known(system) => match read.get(system) {
+            Some(Ok(Followed::Services(services))) => services.clone(),
+            Some(Err(fault)) => of_fault(fault),
+            Some(Ok(_)) | None => Fact::unknown(format!("{system} could not be read")),
+        },
+        Fact::Absent => Fact::Absent,
+        Fact::Unknown { why } => Fact::unknown(why.clone()),
+    }
+}
+
+/// The cluster of each host by path: one host that shows it is enough.
+fn parents(hosts: &[HostRef], views: &Made<Partial>) -> BTreeMap<String, Fact<MoRef>> {
+    let mut parents: BTreeMap<String, Fact<MoRef>> = BTreeMap::new();
+    for host in hosts {
+        let parent = match views.get(&host.moref) {
+            Some(Ok(partial)) => partial.parent.clone(),
+            Some(Err(fault)) => of_fault(fault),
+            None => Fact::unknown("none of its hosts exists any more"),
+        };
+        let known = parents.entry(host.cluster.clone()).or_insert_with(|| parent.clone());
+        if known.known().is_none() {
+            *known = parent;
+        }
+    }
+    parents
+}
+
+/// A fault of an object as what is not known of it.
+pub(super) fn of_fault<T>(fault: &HostFault) -> Fact<T> {
+    Fact::unknown(fault.message.clone())
 }
 
 fn gone() -> HostFault {
@@ -237,7 +327,7 @@ fn of_error(error: &Error) -> HostFault {
 }
 
 /// An error and its sources on one line: what is kept as data can't be followed later.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
@@ -283,7 +373,7 @@ mod tests {
         let refused = HostFault { kind: HostFaultKind::NoPermission, message: "no".to_owned() };
         let mut read = BTreeMap::from([(a.clone(), Ok(1)), (b.clone(), Err(gone()))]);
         let references = Fact::Known(vec![a.clone(), b.clone(), c.clone()]);
-        let join = |references, read: &Read<i32>| join(references, read, |one| Some(*one));
+        let join = |references, read: &Made<i32>| join(references, read, |one| Some(*one));
         assert_eq!(join(&references, &read), (Fact::Known(vec![1]), vec![b, c.clone()]));
         read.insert(c.clone(), Err(refused));
         assert!(join(&references, &read).0.is_unknown());

@@ -138,7 +138,7 @@ impl Fleet {
     }
 }
 
-fn entity(content: &ObjectContent) -> Option<Entity> {
+pub(super) fn entity(content: &ObjectContent) -> Option<Entity> {
     let name = content.fact(path::NAME, decode::string).known().cloned()?;
     let parent: Option<MoRef> = content.fact(path::PARENT, decode::reference).known().cloned();
     Some(Entity { moref: content.object.clone(), name, parent })

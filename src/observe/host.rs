@@ -1,7 +1,9 @@
 //! One `HostSystem` as read -> a view, and the references that are still to be followed. Pure.
 
-use super::paths::{DATASTORE, HOST, Properties, TASK};
-use crate::model::{Capabilities, Fact, HostFault, HostFaultKind, HostView, MoRef, Parity, RunningTask, Tally};
+use super::paths::{DATASTORE, HOST, Properties, SERVICES, TASK};
+use crate::model::{
+    Capabilities, Fact, HostFault, HostFaultKind, HostService, HostView, MoRef, Parity, RunningTask, Tally,
+};
 use crate::vim25::wire::names::path;
 use crate::vim25::wire::{DecodeError, Node, ObjectContent, TaskInfo, decode};
 
@@ -20,6 +22,8 @@ pub(super) struct Partial {
     pub datastores: Fact<Vec<MoRef>>,
     /// `configManager.imageConfigManager`.
     pub image: Fact<MoRef>,
+    /// `parent`: its cluster, or the compute resource of its own.
+    pub parent: Fact<MoRef>,
 }
 
 /// Reads the properties of a host. `marker_field` is the key of the custom field that holds
@@ -41,6 +45,9 @@ pub(super) fn partial(content: &ObjectContent, marker_field: &Fact<i32>) -> Part
         reboot_required: flag(path::REBOOT_REQUIRED),
         pci: read.list(path::PCI_DEVICE, decode::pci_devices),
         passthru: read.list(path::PCI_PASSTHRU_INFO, decode::passthru_states),
+        memory_mib: read.fact(path::MEMORY_SIZE, decode::mebibytes_of_bytes),
+        lockdown: text(path::LOCKDOWN_MODE).map(|mode| mode.as_str().into()),
+        services: Fact::unknown(pending()),
         graphics_config: read.fact(path::GRAPHICS_CONFIG, decode::graphics_config),
         graphics_active: read.fact(path::GRAPHICS_INFO, decode::graphics_states),
         vgpu_types: read.fact(path::SHARED_PASSTHRU_GPU_TYPES, decode::strings),
@@ -64,6 +71,7 @@ pub(super) fn partial(content: &ObjectContent, marker_field: &Fact<i32>) -> Part
         },
         graphics_manager: moref(path::GRAPHICS_MANAGER),
         passthru_system: moref(path::PCI_PASSTHRU_SYSTEM),
+        service_system: moref(path::SERVICE_SYSTEM),
     };
     Partial {
         host: content.object.clone(),
@@ -72,6 +80,7 @@ pub(super) fn partial(content: &ObjectContent, marker_field: &Fact<i32>) -> Part
         tasks: read.list(path::RECENT_TASK, decode::references),
         datastores: read.list(path::DATASTORE, decode::references),
         image: moref(path::IMAGE_CONFIG_MANAGER),
+        parent: moref(path::PARENT),
     }
 }
 
@@ -144,6 +153,11 @@ pub(super) fn running_task(content: &ObjectContent) -> Result<Option<RunningTask
 /// Whether a datastore is accessible.
 pub(super) fn accessible(content: &ObjectContent) -> Result<bool, HostFault> {
     known(Properties::new(content, DATASTORE).fact(path::ACCESSIBLE, decode::boolean))
+}
+
+/// The services of a service system.
+pub(super) fn services(content: &ObjectContent) -> Fact<Vec<HostService>> {
+    Properties::new(content, SERVICES).fact(path::SERVICE_INFO, decode::host_services)
 }
 
 /// A value that must be known, as a fault if it is not.

@@ -3,19 +3,23 @@
 //! ```text
 //!   Site + Network ──connect──► Fleet ──roster──► Roster     names and paths (tree)
 //!                                 │
-//!                                 └──facts, host──► Observed, HostRecord
-//!                                      paths   what is read, and what "left out" means
-//!                                      host    HostSystem ──► view, references
-//!                                      vm      VirtualMachine ──► view
-//!                                      facts   follows the references: VMs, tasks, datastores, packages
+//!                                 └──facts, host, vm, cluster──► Observed, HostRecord, VmRecord, ClusterView
+//!                                      paths    what is read, and what "left out" means
+//!                                      host     HostSystem ──► view, references
+//!                                      vm       VirtualMachine ──► view, its folder
+//!                                      facts    follows the references: VMs, tasks, datastores, services, packages
+//!                                      folders  follows folders of VMs up to the root
+//!                                      cluster  ClusterComputeResource ──► view
 //! ```
 //!
 //! Every field of a view is known, absent or unknown with the reason; a host that can't be read is a
 //! fault beside the others. It judges nothing: what a gap means is the planner's business. Knows
 //! no profile, and changes nothing.
 
+mod cluster;
 mod facts;
 mod fleet;
+mod folders;
 mod host;
 mod paths;
 mod tree;

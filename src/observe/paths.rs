@@ -35,6 +35,8 @@ pub(super) const HOST: &[Property] = &[
     (path::REBOOT_REQUIRED, Left::Wrong),
     (path::PCI_DEVICE, Left::OutIf(path::HOST_UUID)),
     (path::NUMA_NODE, Left::OutIf(path::HOST_UUID)),
+    (path::MEMORY_SIZE, Left::Wrong),
+    (path::LOCKDOWN_MODE, Left::OutIf(path::PRODUCT)),
     (path::PCI_PASSTHRU_INFO, Left::OutIf(path::PRODUCT)),
     (path::GRAPHICS_CONFIG, Left::OutIf(path::PRODUCT)),
     (path::GRAPHICS_INFO, Left::OutIf(path::PRODUCT)),
@@ -44,7 +46,9 @@ pub(super) const HOST: &[Property] = &[
     (path::ASSIGN_HW_PCI_CONFIG, Left::Out),
     (path::GRAPHICS_MANAGER, Left::Out),
     (path::PCI_PASSTHRU_SYSTEM, Left::Out),
+    (path::SERVICE_SYSTEM, Left::Out),
     (path::IMAGE_CONFIG_MANAGER, Left::Out),
+    (path::PARENT, Left::Out),
     (path::CUSTOM_VALUE, Left::Out),
     (path::TRIGGERED_ALARM_STATE, Left::Out),
     (path::RECENT_TASK, Left::Out),
@@ -52,14 +56,30 @@ pub(super) const HOST: &[Property] = &[
     (path::VM, Left::Out),
 ];
 
-/// `VirtualMachine`. `template` is required in `config`.
+/// `VirtualMachine`. `template`, `uuid` and `hardware` are required in `config`.
 pub(super) const VM: &[Property] = &[
     (path::NAME, Left::Wrong),
     (path::POWER_STATE, Left::Wrong),
+    (path::VM_HOST, Left::Out),
     (path::VM_TEMPLATE, Left::Wrong),
     (path::VM_MANAGED_BY, Left::OutIf(path::VM_TEMPLATE)),
     (path::VM_DEVICES, Left::OutIf(path::VM_TEMPLATE)),
+    (path::VM_MEMORY, Left::Wrong),
+    (path::VM_RESERVATION, Left::OutIf(path::VM_TEMPLATE)),
+    (path::VM_FIRMWARE, Left::OutIf(path::VM_TEMPLATE)),
+    (path::VM_EXTRA, Left::OutIf(path::VM_TEMPLATE)),
+    (path::VM_BIOS_UUID, Left::Wrong),
+    (path::VM_INSTANCE_UUID, Left::OutIf(path::VM_TEMPLATE)),
+    (path::VM_TOOLS, Left::Out),
+    (path::PARENT, Left::Out),
+    (path::VM_PARENT_VAPP, Left::Out),
 ];
+
+/// `ClusterComputeResource`.
+pub(super) const CLUSTER: &[Property] = &[(path::CONFIGURATION_EX, Left::Wrong), (path::DRS_FAULT, Left::Out)];
+
+/// `HostServiceSystem`.
+pub(super) const SERVICES: &[Property] = &[(path::SERVICE_INFO, Left::Wrong)];
 
 /// `Datastore`.
 pub(super) const DATASTORE: &[Property] = &[(path::ACCESSIBLE, Left::Wrong)];

@@ -1,8 +1,10 @@
 //! Wire values -> views: what is there, what is not, and what cannot be known.
 
 use super::host::{self, Partial};
-use super::vm;
-use crate::model::{Fact, GraphicsType, HostView, MoRef, PowerState, Tally, VgpuMode, VmGpuDevice, VmView};
+use super::{cluster, vm};
+use crate::model::{
+    ClusterView, Drs, DrsLevel, Fact, GraphicsType, HostView, MoRef, PowerState, Tally, VgpuMode, VmGpuDevice, VmView,
+};
 use crate::vim25::ObjectContent;
 use crate::vim25::wire::{Limits, Node};
 
@@ -183,7 +185,7 @@ fn the_marker_is_the_value_of_its_field_and_an_empty_one_is_none() {
 }
 
 fn machine(inner: &str) -> VmView {
-    vm::view(&content("VirtualMachine", "vm-5", inner))
+    vm::partial(&content("VirtualMachine", "vm-5", inner)).view
 }
 
 /// Cases A12 and D07: three kinds of GPU devices, one nobody knows, and devices of other types.
@@ -195,12 +197,20 @@ fn a12_devices_are_told_apart_by_backing_and_none_is_dropped() {
     let devices = [
         "<VirtualDevice xsi:type=\"VirtualFlux\"><key>1</key><backing xsi:type=\"FluxBackingInfo\"/></VirtualDevice>"
             .to_owned(),
-        device("<backing xsi:type=\"VirtualPCIPassthroughVmiopBackingInfo\"><vgpu>nvidia_h100l-47c</vgpu></backing>"),
+        device(
+            "<backing xsi:type=\"VirtualPCIPassthroughVmiopBackingInfo\"><vgpu>nvidia_h100l-47c</vgpu>\
+             <migrateSupported>false</migrateSupported></backing>",
+        ),
+        device("<backing xsi:type=\"VirtualPCIPassthroughVmiopBackingInfo\"><vgpu>nvidia_h100l-94c</vgpu></backing>"),
         device(
             "<backing xsi:type=\"VirtualPCIPassthroughDynamicBackingInfo\"><allowedDevice><vendorId>4318</vendorId>\
              <deviceId>9009</deviceId></allowedDevice><customLabel>train</customLabel></backing>",
         ),
-        device("<backing xsi:type=\"VirtualPCIPassthroughDeviceBackingInfo\"><id>0000:3b:00.0</id></backing>"),
+        // Case A14: the decimal of the unsigned value, beside a vendor that is a signed short.
+        device(
+            "<backing xsi:type=\"VirtualPCIPassthroughDeviceBackingInfo\"><deviceName>x</deviceName>\
+             <id>0000:3b:00.0</id><deviceId>35072</deviceId><systemId>s</systemId><vendorId>-32634</vendorId></backing>",
+        ),
         device("<backing xsi:type=\"VirtualPCIPassthroughPluginBackingInfo\"></backing>"),
     ]
     .concat();
@@ -215,9 +225,10 @@ fn a12_devices_are_told_apart_by_backing_and_none_is_dropped() {
     assert_eq!(vm.name, Fact::Known("serve/1".to_owned()));
     assert_eq!(vm.power, Fact::Known(PowerState::On));
     let expected = [
-        VmGpuDevice::Vgpu("nvidia_h100l-47c".to_owned()),
-        VmGpuDevice::DynamicDirectPath(Fact::Known("train".to_owned())),
-        VmGpuDevice::DirectPath("0000:3b:00.0".to_owned()),
+        VmGpuDevice::Vgpu { name: "nvidia_h100l-47c".to_owned(), migrate: Fact::Known(false) },
+        VmGpuDevice::Vgpu { name: "nvidia_h100l-94c".to_owned(), migrate: Fact::Absent },
+        VmGpuDevice::DynamicDirectPath { label: Fact::Known("train".to_owned()), assigned: Fact::Absent },
+        VmGpuDevice::DirectPath { id: "0000:3b:00.0".to_owned(), device_id: Fact::Known(0x8900) },
         VmGpuDevice::Other("VirtualPCIPassthroughPluginBackingInfo".to_owned()),
     ];
     assert_eq!(vm.gpus.known().unwrap(), &expected);
@@ -228,4 +239,103 @@ fn a_vm_whose_configuration_is_unreachable_has_unknown_devices() {
     let inner = [set("name", "xsd:string", "x"), set("runtime.powerState", "xsd:string", "poweredOff")].concat();
     let vm = machine(&inner);
     assert!(vm.gpus.is_unknown() && vm.template.is_unknown() && !vm.vcls);
+}
+
+fn cluster_view(inner: &str) -> ClusterView {
+    cluster::view(&content("ClusterComputeResource", "domain-c8", inner))
+}
+
+fn configuration(inner: &str) -> String {
+    set("configurationEx", "ClusterConfigInfoEx", inner)
+}
+
+const AUTOMATIC: &str = "<dasConfig><enabled>true</enabled><failoverLevel>1</failoverLevel>\
+    <admissionControlPolicy xsi:type=\"ClusterFailoverHostAdmissionControlPolicy\">\
+    <failoverHosts type=\"HostSystem\">host-24</failoverHosts></admissionControlPolicy>\
+    <admissionControlEnabled>true</admissionControlEnabled></dasConfig><drsConfig><enabled>true</enabled>\
+    <enableVmBehaviorOverrides>true</enableVmBehaviorOverrides><defaultVmBehavior>fullyAutomated</defaultVmBehavior>\
+    <vmotionRate>3</vmotionRate><option><key>VgpuMMAutomationTimeoutSecs</key><value xsi:type=\"xsd:string\">-1</value>\
+    </option></drsConfig><drsVmConfig><key type=\"VirtualMachine\">vm-7</key><enabled>false</enabled>\
+    <behavior>manual</behavior></drsVmConfig><rule xsi:type=\"ClusterAffinityRuleSpec\"><key>1</key></rule>";
+
+#[test]
+fn b16_a_cluster_says_how_drs_is_set_and_which_hosts_are_kept_free() {
+    let view = cluster_view(&configuration(AUTOMATIC));
+    let drs = view.drs.known().unwrap();
+    assert_eq!((&drs.enabled, &drs.overrides_count), (&Fact::Known(true), &Fact::Known(true)));
+    assert_eq!(drs.level, Fact::Known(DrsLevel::FullyAutomated));
+    assert_eq!(drs.options[Drs::VGPU_EVACUATION], "-1");
+    let [vm] = drs.overrides.as_slice() else { panic!("{drs:?}") };
+    assert_eq!(
+        (vm.vm.id.as_str(), &vm.enabled, &vm.level),
+        ("vm-7", &Fact::Known(false), &Fact::Known(DrsLevel::Manual))
+    );
+    let ha = view.ha_admission.known().unwrap();
+    assert_eq!((&ha.enabled, ha.failover_hosts[0].id.as_str()), (&Fact::Known(true), "host-24"));
+    assert_eq!(ha.policy, Fact::Known("ClusterFailoverHostAdmissionControlPolicy".to_owned()));
+    assert_eq!(view.drs_faults, Fact::Known(Vec::new()), "no drsFault is no complaint");
+}
+
+#[test]
+fn what_a_cluster_does_not_show_is_unknown_and_never_off() {
+    let hidden = cluster_view(&missing("configurationEx", "NoPermission"));
+    assert!(hidden.drs.is_unknown() && hidden.ha_admission.is_unknown());
+    let left_out = cluster_view("");
+    assert!(left_out.drs.is_unknown() && left_out.ha_admission.is_unknown());
+    let half = cluster_view(&configuration("<dasConfig></dasConfig><drsConfig></drsConfig>"));
+    let drs = half.drs.known().unwrap();
+    assert!(drs.enabled.is_absent() && drs.level.is_absent() && half.ha_admission.is_unknown());
+    let off = "<dasConfig><enabled>false</enabled></dasConfig><drsConfig><enabled>false</enabled></drsConfig>";
+    assert_eq!(cluster_view(&configuration(off)).ha_admission, Fact::Absent);
+    assert!(cluster_view(&missing("drsFault", "NoPermission")).drs_faults.is_unknown());
+}
+
+/// vsphere-gpu §1.8: the faults of DRS are nested; each is told down to what is behind it.
+#[test]
+fn faults_of_drs_are_told_to_the_deepest_cause_with_the_host_they_are_about() {
+    let fault = |kind: &str, said: &str, inner: &str| {
+        format!("<fault xsi:type=\"{kind}\">{inner}</fault><localizedMessage>{said}</localizedMessage>")
+    };
+    let graphics = fault("InsufficientGraphicsResourcesFault", "No GPU has room for nvidia_h100l-94c.", "");
+    let device = fault("DeviceNotSupported", "", "<device>PCI device 0</device><reason>not migratable</reason>");
+    let attached = fault("DisallowedMigrationDeviceAttached", "", &format!("<fault>{device}</fault>"));
+    let none = fault(
+        "NoCompatibleHost",
+        "No host is compatible with the virtual machine.",
+        &format!(
+            "<host type=\"HostSystem\">host-22</host><host type=\"HostSystem\">host-23</host>\
+             <error>{graphics}</error><error>{attached}</error>"
+        ),
+    );
+    let off = fault("DrsDisabledOnVm", "", "");
+    let inner = format!(
+        "<ClusterDrsFaults><reason>hostMaint</reason><faultsByVm><vm type=\"VirtualMachine\">vm-7</vm>\
+         <fault>{none}</fault></faultsByVm><faultsByVm xsi:type=\"ClusterDrsFaultsFaultsByVirtualDisk\">\
+         <fault>{off}</fault></faultsByVm></ClusterDrsFaults>"
+    );
+    let view = cluster_view(&set("drsFault", "ArrayOfClusterDrsFaults", &inner));
+    let [of_vm, of_none] = view.drs_faults.known().unwrap().as_slice() else { panic!("{view:?}") };
+    assert_eq!((of_vm.about.as_str(), of_vm.vm.known().unwrap().id.as_str()), ("hostMaint", "vm-7"));
+    let said: Vec<(&str, &str)> = of_vm
+        .reasons
+        .iter()
+        .map(|reason| (reason.host.known().map_or("", |host| host.id.as_str()), reason.said.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (
+                "host-22",
+                "No host is compatible with the virtual machine: No GPU has room for nvidia_h100l-94c \
+                 (NoCompatibleHost > InsufficientGraphicsResourcesFault)"
+            ),
+            (
+                "host-23",
+                "No host is compatible with the virtual machine: not migratable: device PCI device 0 \
+                 (NoCompatibleHost > DisallowedMigrationDeviceAttached > DeviceNotSupported)"
+            ),
+        ]
+    );
+    assert_eq!(of_none.vm, Fact::Absent);
+    assert_eq!(of_none.reasons[0].said, "DRS is switched off for the virtual machine (DrsDisabledOnVm)");
 }

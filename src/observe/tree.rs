@@ -50,8 +50,8 @@ pub(super) fn roster(root: &MoRef, entities: Vec<Entity>, mut notes: Vec<String>
     Roster { clusters, hosts, notes }
 }
 
-/// The path of an object from below the root.
-fn path(root: &MoRef, by_ref: &BTreeMap<MoRef, Entity>, from: &MoRef) -> Result<String, String> {
+/// The path of an object from below the root, or why it can't be told.
+pub(super) fn path(root: &MoRef, by_ref: &BTreeMap<MoRef, Entity>, from: &MoRef) -> Result<String, String> {
     let mut parts = Vec::new();
     let mut at = from;
     while at != root {

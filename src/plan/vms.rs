@@ -101,25 +101,26 @@ impl After<'_> {
     /// Why no GPU fits the device; none if one does.
     fn misfit(&self, device: &VmGpuDevice) -> Option<String> {
         match device {
-            VmGpuDevice::Vgpu(name) => {
+            VmGpuDevice::Vgpu { name, .. } => {
                 let time_sliced =
                     catalog().vgpu_type(name).is_none_or(|(_, vgpu)| matches!(vgpu.kind, TypeKind::TimeSliced { .. }));
                 let fits = time_sliced && self.any_vgpu();
                 (!fits).then(|| format!("no GPU will offer vGPU {name}"))
             }
-            VmGpuDevice::DirectPath(id) => {
+            VmGpuDevice::DirectPath { id, .. } => {
                 let fits = match id.parse::<PciAddress>() {
                     Ok(address) => self.passed_through(address),
                     Err(_) => self.any_passthrough(|_| true),
                 };
                 (!fits).then(|| format!("{id} will not be passed through"))
             }
-            VmGpuDevice::DynamicDirectPath(Fact::Known(label)) => (!self.any_passthrough(|found| found == label))
-                .then(|| format!("no GPU with label {label} will be passed through")),
-            VmGpuDevice::DynamicDirectPath(Fact::Absent) => {
+            VmGpuDevice::DynamicDirectPath { label: Fact::Known(label), .. } => (!self
+                .any_passthrough(|found| found == label))
+            .then(|| format!("no GPU with label {label} will be passed through")),
+            VmGpuDevice::DynamicDirectPath { label: Fact::Absent, .. } => {
                 (!self.any_passthrough(|_| true)).then(|| "no GPU will be passed through".to_owned())
             }
-            VmGpuDevice::DynamicDirectPath(Fact::Unknown { why }) => {
+            VmGpuDevice::DynamicDirectPath { label: Fact::Unknown { why }, .. } => {
                 Some(format!("the label it asks for could not be read: {why}"))
             }
             VmGpuDevice::Other(kind) => Some(format!("it has a device of a kind that is not known: {kind}")),

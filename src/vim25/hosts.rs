@@ -1,11 +1,12 @@
-//! Calls on hosts, custom fields and events. Each is sent once; what an error says about its effect is
+//! Calls on hosts, settings, custom fields and events. Each is sent once; what an error says about its effect is
 //! in [`Error::may_have_acted`].
 
 use super::client::{Client, decode};
 use super::error::Error;
 use super::tasks::started;
 use super::wire::decode::{CustomField, array, custom_field, package, required};
-use super::wire::names::{method, path};
+use super::wire::names::{fault, method, path};
+use super::wire::vm::option_value;
 use super::wire::{ApiVersion, Call, PassthruEntry, calls};
 use crate::model::{GraphicsConfig, MoRef, Package};
 
@@ -89,6 +90,38 @@ impl Client {
         packages.map_err(|source| decode(&call, source))
     }
 
+    /// Starts a service of a host, `TSM-SSH`.
+    ///
+    /// # Errors
+    /// [`Error`]; a fault `InvalidState` if it runs already, `NotFound` if there is none.
+    pub async fn start_service(&self, system: &MoRef, id: &str) -> Result<(), Error> {
+        self.write(&calls::start_service(system, id)).await.map(drop)
+    }
+
+    /// Stops a service of a host.
+    ///
+    /// # Errors
+    /// [`Error`]; a fault `InvalidState` if it does not run, `NotFound` if there is none.
+    pub async fn stop_service(&self, system: &MoRef, id: &str) -> Result<(), Error> {
+        self.write(&calls::stop_service(system, id)).await.map(drop)
+    }
+
+    /// A setting of this vCenter, as text whatever its type; none if it has no such setting.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn query_option(&self, name: &str) -> Result<Option<String>, Error> {
+        let call = calls::query_options(&self.service.option_manager, name);
+        let response = match self.read(&call).await {
+            // A name that it does not know is a fault, not an empty answer (vsphere-gpu §1.10).
+            Err(error) if error.is_fault(fault::INVALID_NAME) => return Ok(None),
+            other => other?,
+        };
+        let options = response.all("returnval").map(option_value).collect::<Result<Vec<_>, _>>();
+        let options = options.map_err(|source| decode(&call, source))?;
+        Ok(options.into_iter().find(|(key, _)| key == name).map(|(_, value)| value))
+    }
+
     /// The custom fields that are defined.
     ///
     /// # Errors
@@ -126,7 +159,7 @@ impl Client {
         self.write(&calls::log_user_event(&self.service.event_manager, entity, message)).await.map(drop)
     }
 
-    async fn start(&self, call: &Call) -> Result<MoRef, Error> {
+    pub(super) async fn start(&self, call: &Call) -> Result<MoRef, Error> {
         let response = self.write(call).await?;
         started(&response).map_err(|source| decode(call, source))
     }

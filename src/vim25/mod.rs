@@ -9,7 +9,7 @@
 //!   wire (pure) ── calls as values, trees, decoders
 //! ```
 //!
-//! It knows hosts, tasks and properties as vim25 has them; it does not know profiles, plans, or
+//! It knows hosts, VMs, tasks and properties as vim25 has them; it does not know profiles, plans, or
 //! which host should be what. A caller who writes reads first and after: a void answer says stored,
 //! a task says started, an [`Error`] says by [`Error::may_have_acted`] whether to look.
 
@@ -20,6 +20,7 @@ mod inventory;
 mod service;
 mod tasks;
 mod transport;
+mod vms;
 pub mod wire;
 
 pub use client::Client;

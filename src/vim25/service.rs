@@ -32,6 +32,8 @@ pub(super) struct Service {
     pub(super) task_manager: MoRef,
     pub(super) event_manager: MoRef,
     pub(super) custom_fields_manager: MoRef,
+    /// `setting`: the options of the vCenter.
+    pub(super) option_manager: MoRef,
 }
 
 impl Service {
@@ -48,6 +50,7 @@ impl Service {
             task_manager: manager("taskManager")?,
             event_manager: manager("eventManager")?,
             custom_fields_manager: manager("customFieldsManager")?,
+            option_manager: manager("setting")?,
         })
     }
 }

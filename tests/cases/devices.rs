@@ -104,7 +104,10 @@ async fn a15_profiles_in_use_are_read_without_touching_anything() {
     let observed = lab.facts(&fleet).await;
     let view = observed.host(&HostName::from("esx-01")).unwrap().view.as_ref().unwrap();
     let vm = &view.vms.known().unwrap()[0];
-    assert_eq!(vm.gpus, Fact::Known(vec![VmGpuDevice::Vgpu("nvidia_h100l-47c".to_owned())]));
+    assert_eq!(
+        vm.gpus,
+        Fact::Known(vec![VmGpuDevice::Vgpu { name: "nvidia_h100l-47c".to_owned(), migrate: Fact::Known(true) }])
+    );
     fleet.close().await.unwrap();
     assert_eq!(host_writes(&lab), []);
     assert_eq!(lab.world.snapshot(), lab.before);

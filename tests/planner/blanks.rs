@@ -1,15 +1,15 @@
 //! What cannot be read never makes a plan bolder.
 
 use poolwright::model::{
-    AssignmentPolicy, At, Desired, DriverPin, Fact, GpuSelect, HostView, Observed, PowerState, VgpuSize, VmGpuDevice,
-    VmView,
+    AssignmentPolicy, At, Desired, DriverPin, Fact, GpuSelect, HostView, Observed, PowerState, VgpuSize, VmView,
 };
 use poolwright::plan::Plan;
 use serde_json::{Value, json};
 
 use super::findings::make;
 use crate::support::seen::{
-    H100, Set, desired, device, fleet, group, host, known, passthrough, passthru, place, pool, text, vgpu, vm,
+    H100, Set, desired, device, direct_path, dynamic, fleet, group, host, known, passthrough, passthru, place, pool,
+    text, vgpu, vm,
 };
 
 /// Paths of all facts in a value: objects with the one key `known`.
@@ -50,14 +50,8 @@ fn busy_host() -> HostView {
         host(H100, &[(0x3b, Set::Passthrough(Some("old"))), (0x86, Set::Same), (0xd8, Set::Passthrough(None))]);
     view.vms = Fact::Known(vec![
         vm("web-1", PowerState::On),
-        VmView {
-            gpus: Fact::Known(vec![VmGpuDevice::DirectPath("0000:3b:00.0".into())]),
-            ..vm("train-1", PowerState::Off)
-        },
-        VmView {
-            gpus: Fact::Known(vec![VmGpuDevice::DynamicDirectPath(Fact::Known("old".into()))]),
-            ..vm("train-2", PowerState::Suspended)
-        },
+        VmView { gpus: Fact::Known(vec![direct_path("0000:3b:00.0")]), ..vm("train-1", PowerState::Off) },
+        VmView { gpus: Fact::Known(vec![dynamic(Some("old"))]), ..vm("train-2", PowerState::Suspended) },
     ]);
     known(&mut view.pci).push(device("0000:3b:00.1", 0x10de, 0x22ba, 0x0403, "NVIDIA audio"));
     known(&mut view.pci).push(device("0000:3b:00.4", 0x10de, 0x2321, 0x0302, "NVIDIA H100 NVL"));

@@ -10,8 +10,8 @@ use poolwright::model::{
 use poolwright::plan::{Plan, Reason, plan};
 
 use crate::support::seen::{
-    A100, H100, Set, T4, at, desired, device, fleet, group, host, known, passthrough, passthru, place, plug, pool,
-    text, vgpu, vm,
+    A100, H100, Set, T4, at, desired, device, direct_path, dynamic, fleet, group, host, known, passthrough, passthru,
+    place, plug, pool, text, vgpu, vgpu_device, vm,
 };
 
 pub fn make(wish: &Desired, seen: &Observed) -> Plan {
@@ -199,7 +199,7 @@ fn cases() -> Vec<Case> {
         (
             "PW-HOST-05",
             altered(|view, _| {
-                let gpus = Fact::Known(vec![VmGpuDevice::Vgpu("nvidia_h100l-94c".into())]);
+                let gpus = Fact::Known(vec![vgpu_device("nvidia_h100l-94c")]);
                 view.vms = Fact::Known(vec![VmView { gpus, ..vm("paused", PowerState::Suspended) }]);
             }),
             &["paused"],
@@ -208,10 +208,10 @@ fn cases() -> Vec<Case> {
             "PW-HOST-06",
             altered(|view, _| {
                 view.vms = Fact::Known(vec![
-                    off_vm("train-1", VmGpuDevice::DirectPath("0000:3b:00.0".into())),
-                    off_vm("train-2", VmGpuDevice::DynamicDirectPath(Fact::Absent)),
-                    off_vm("serve-1", VmGpuDevice::Vgpu("nvidia_h100l-94c".into())),
-                    off_vm("mig-1", VmGpuDevice::Vgpu("nvidia_h100l-1-12c".into())),
+                    off_vm("train-1", direct_path("0000:3b:00.0")),
+                    off_vm("train-2", dynamic(None)),
+                    off_vm("serve-1", vgpu_device("nvidia_h100l-94c")),
+                    off_vm("mig-1", vgpu_device("nvidia_h100l-1-12c")),
                 ]);
             }),
             &["3 powered-off VMs", "train-1", "train-2", "mig-1"],

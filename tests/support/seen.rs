@@ -1,10 +1,13 @@
 //! Hosts as they would be seen, for tests of the planner and for benches.
 
+use std::collections::BTreeMap;
+
 use poolwright::model::{
-    AssignmentPolicy, At, Capabilities, Connection, Desired, DesiredPool, Fact, FoundInMaintenance, GpuGroup,
-    GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType, HostPin, HostRecord, HostRef,
-    HostSettings, HostView, MoRef, Mode, NumaNode, Observed, Pace, Package, Parity, PassthruState, PciAddress,
-    PciDevice, PciId, Place, PowerState, Product, RolloutRules, SiteIdentity, Tally, VgpuMode, VgpuSize, VmView,
+    AssignmentPolicy, At, Capabilities, ClusterView, Connection, Desired, DesiredPool, Drs, DrsLevel, Fact, Firmware,
+    FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType,
+    HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed, Pace,
+    Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState, Product, RolloutRules,
+    SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmView,
 };
 
 /// A model that tests use.
@@ -69,6 +72,9 @@ pub fn host(card: Card, gpus: &[(u8, Set)]) -> HostView {
         reboot_required: Fact::Known(false),
         pci: Fact::Known(vec![device("0000:00:1f.2", 0x8086, 0x8d62, 0x0106, "Intel SATA controller")]),
         passthru: Fact::Known(vec![]),
+        memory_mib: Fact::Known(1 << 20),
+        lockdown: Fact::Known(Lockdown::Disabled),
+        services: Fact::Known(vec![HostService { key: "TSM-SSH".into(), running: false, policy: "off".into() }]),
         graphics_config: Fact::Known(GraphicsConfig {
             default_type: GraphicsType::Shared,
             policy: AssignmentPolicy::Performance,
@@ -95,6 +101,7 @@ pub fn host(card: Card, gpus: &[(u8, Set)]) -> HostView {
         },
         graphics_manager: Fact::Known(MoRef::new("HostGraphicsManager", "graphicsManager-21")),
         passthru_system: Fact::Known(MoRef::new("HostPciPassthruSystem", "pciPassthruSystem-21")),
+        service_system: Fact::Known(MoRef::new("HostServiceSystem", "serviceSystem-21")),
     };
     for (bus, set) in gpus {
         plug(&mut view, card, *bus, set);
@@ -189,13 +196,56 @@ pub fn known<T>(fact: &mut Fact<T>) -> &mut T {
 
 /// A VM without GPU, powered on.
 pub fn vm(name: &str, power: PowerState) -> VmView {
+    let on = power == PowerState::On;
     VmView {
         moref: MoRef::new("VirtualMachine", format!("vm-{name}")),
         name: Fact::Known(name.into()),
         power: Fact::Known(power),
+        host: Fact::Known(MoRef::new("HostSystem", "host-21")),
         template: Fact::Known(false),
         vcls: false,
         gpus: Fact::Known(vec![]),
+        memory_mib: Fact::Known(64 << 10),
+        reserved_mib: Fact::Known(64 << 10),
+        firmware: Fact::Known(Firmware::Efi),
+        managed_by: Fact::Absent,
+        extra: Fact::Known(BTreeMap::new()),
+        folder: Fact::Known("/DC1/vm".into()),
+        bios_uuid: Fact::Known(format!("bios-{name}")),
+        instance_uuid: Fact::Known(format!("instance-{name}")),
+        tools: Fact::Known(if on { ToolsStatus::Running } else { ToolsStatus::NotRunning }),
+    }
+}
+
+/// A device of a VM.
+pub fn vgpu_device(name: &str) -> VmGpuDevice {
+    VmGpuDevice::Vgpu { name: name.into(), migrate: Fact::Known(true) }
+}
+
+/// A device of a VM.
+pub fn direct_path(address: &str) -> VmGpuDevice {
+    VmGpuDevice::DirectPath { id: address.into(), device_id: Fact::Known(H100.id.0) }
+}
+
+/// A device of a VM that asks for this label.
+pub fn dynamic(label: Option<&str>) -> VmGpuDevice {
+    let label = label.map_or(Fact::Absent, |label| Fact::Known(label.to_owned()));
+    VmGpuDevice::DynamicDirectPath { label, assigned: Fact::Absent }
+}
+
+/// A cluster whose DRS empties hosts by itself, VMs with a vGPU too.
+pub fn cluster() -> ClusterView {
+    ClusterView {
+        moref: MoRef::new("ClusterComputeResource", "domain-c8"),
+        drs: Fact::Known(Drs {
+            enabled: Fact::Known(true),
+            level: Fact::Known(DrsLevel::FullyAutomated),
+            overrides_count: Fact::Known(true),
+            options: BTreeMap::from([(Drs::VGPU_EVACUATION.into(), "-1".into())]),
+            overrides: vec![],
+        }),
+        ha_admission: Fact::Absent,
+        drs_faults: Fact::Known(vec![]),
     }
 }
 
@@ -240,6 +290,8 @@ pub fn fleet(hosts: Vec<(&str, HostView)>) -> Observed {
         },
         taken_at: "2026-11-30T20:00:00Z".parse().unwrap(),
         marker_field: Fact::Known(true),
+        hot_migrate: Fact::Known(true),
+        clusters: BTreeMap::from([("/DC1/host/gpu-a".into(), Fact::Known(cluster()))]),
         hosts: hosts.into_iter().map(record).collect(),
         notes: vec![],
     }

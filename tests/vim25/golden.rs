@@ -22,14 +22,15 @@ fn without_version(node: &mut Node) {
     node.children.iter_mut().for_each(without_version);
 }
 
-/// The requests of the reference by method, each with its SOAPAction.
-fn golden() -> Option<BTreeMap<String, (String, Node)>> {
+/// The requests of the reference by method, some in two forms, each with its SOAPAction.
+fn golden() -> Option<BTreeMap<String, Vec<(String, Node)>>> {
     let text = std::fs::read_to_string(shared("reference/wire-requests-8.0.3.txt")?).unwrap();
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<String, Vec<(String, Node)>> = BTreeMap::new();
     for section in text.split("### ").skip(1) {
         let (head, xml) = section.split_once('\n').unwrap();
         let (name, action) = head.split_once("  (SOAPAction: ").unwrap();
-        all.insert(name.to_owned(), (action.trim_end_matches(')').to_owned(), parse(xml.trim())));
+        let form = (action.trim_end_matches(')').to_owned(), parse(xml.trim()));
+        all.entry(name.to_owned()).or_default().push(form);
     }
     assert!(all.len() > 40, "{}", all.len());
     Some(all)
@@ -92,6 +93,8 @@ fn ours() -> Vec<Call> {
     let task = MoRef::new(managed::TASK, "task-1234");
     let task_set = PropertySet::new(managed::TASK, &["info.state", "info.progress", "info.error", "info.result"]);
     let graphics_manager = MoRef::new(managed::GRAPHICS_MANAGER, "graphicsManager-21");
+    let services = MoRef::new(managed::SERVICE_SYSTEM, "serviceSystem-21");
+    let vm = MoRef::new(managed::VIRTUAL_MACHINE, "vm-77");
     vec![
         calls::retrieve_service_content(),
         calls::current_time(),
@@ -128,6 +131,13 @@ fn ours() -> Vec<Call> {
             &host(),
             "poolwright: closing for maintenance",
         ),
+        calls::power_on(&vm, None),
+        calls::power_on(&vm, Some(&host())),
+        calls::power_off(&vm),
+        calls::shutdown_guest(&vm),
+        calls::query_options(&MoRef::new(managed::OPTION_MANAGER, "VpxSettings"), "vgpu.hotmigrate.enabled"),
+        calls::start_service(&services, "TSM-SSH"),
+        calls::stop_service(&services, "TSM-SSH"),
     ]
 }
 
@@ -136,9 +146,11 @@ fn every_call_equals_the_request_of_vmwares_serializer() {
     let Some(golden) = golden() else { return };
     for call in ours() {
         let request = encode(&call, ApiVersion::V8_0_3, None).unwrap();
-        let (action, expected) = &golden[call.method];
+        let sent = parse(std::str::from_utf8(request.body()).unwrap());
+        let forms = &golden[call.method];
+        let (action, expected) = forms.iter().find(|(_, form)| *form == sent).unwrap_or(&forms[0]);
         assert_eq!(request.headers()["SOAPAction"], action.as_str(), "{}", call.method);
-        assert_eq!(parse(std::str::from_utf8(request.body()).unwrap()), *expected, "{}", call.method);
+        assert_eq!(sent, *expected, "{}", call.method);
     }
 }
 
@@ -161,8 +173,9 @@ fn every_call_is_compared() {
         .filter_map(|rest| rest.split(|c: char| !c.is_ascii_uppercase() && c != '_').next())
         .filter(|name| !name.is_empty())
         .collect();
+    let compared: BTreeSet<&str> = ours().iter().map(|call| call.method).collect();
     // All but the one that cancels a reading.
-    assert_eq!(made.len(), ours().len() + 1, "{made:?}");
+    assert_eq!(made.len(), compared.len() + 1, "{made:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright::model::{AssignmentPolicy, Fact, GraphicsType, MoRef};
 use poolwright::vim25::wire::answer::{self, Answer};
-use poolwright::vim25::wire::{ApiVersion, Fault, Limits, Node, decode};
+use poolwright::vim25::wire::{ApiVersion, Fault, Limits, Node, decode, vm};
 use serde::Deserialize;
 
 use crate::support::shared;
@@ -216,6 +216,13 @@ fn the_runtime_of_a_host() {
     let managers = recording.get("configManager");
     let manager = |name| decode::reference(managers.get(name).unwrap()).unwrap();
     assert_eq!(manager("graphicsManager"), MoRef::new("HostGraphicsManager", "graphicsManager-14"));
+    assert_eq!(manager("serviceSystem"), MoRef::new("HostServiceSystem", "serviceSystem-14"));
+    let services = decode::host_services(recording.get("config").get("service").unwrap()).unwrap();
+    let ssh = services.iter().find(|service| service.key == "TSM-SSH").unwrap();
+    assert_eq!((ssh.running, ssh.policy.as_str(), services.len() > 5), (true, "on", true));
+    assert_eq!(recording.get("config").text_of("lockdownMode"), Some("lockdownDisabled"));
+    let bytes = recording.get("hardware").get("memorySize").unwrap();
+    assert_eq!(decode::mebibytes_of_bytes(bytes).unwrap(), 16_382);
     assert_eq!(manager("pciPassthruSystem"), MoRef::new("HostPciPassthruSystem", "pciPassthruSystem-14"));
     assert_eq!(decode::custom_values(recording.get("customValue")).unwrap(), []);
     let fields = decode::array(recording.get("availableField"), decode::custom_field).unwrap();
@@ -228,7 +235,13 @@ fn a_vm_without_gpus_among_devices_of_every_kind() {
     let devices: Vec<_> = recording.get("config").get("hardware").unwrap().all("device").cloned().collect();
     assert!(devices.len() > 10, "{}", devices.len());
     let devices = Node::new("val").with_all(devices);
-    assert_eq!(decode::vm_gpu_devices(&devices).unwrap(), []);
+    assert_eq!(vm::vm_gpu_devices(&devices).unwrap(), []);
+    // None of a hundred entries decides anything here, and none is kept.
+    let entries: Vec<_> = recording.get("config").all("extraConfig").cloned().collect();
+    assert!(entries.len() > 20, "{}", entries.len());
+    assert!(vm::vm_extra(&Node::new("val").with_all(entries)).unwrap().is_empty());
+    let owner = vm::managed_by(recording.get("config").get("managedBy").unwrap()).unwrap();
+    assert_eq!((owner.extension.as_str(), owner.kind.as_str()), ("com.vmware.vim.eam", "cluster-agent"));
     assert!(recording.value("snapshot").is_none());
     assert!(!recording.get("runtime").text_of("powerState").unwrap().is_empty());
 }

@@ -278,6 +278,7 @@ pub fn service_content(api_type: &str) -> Reply {
              <sessionManager type=\"SessionManager\">SessionManager</sessionManager>\
              <eventManager type=\"EventManager\">EventManager</eventManager>\
              <taskManager type=\"TaskManager\">TaskManager</taskManager>\
+             <setting type=\"OptionManager\">VpxSettings</setting>\
              <customFieldsManager type=\"CustomFieldsManager\">CustomFieldsManager</customFieldsManager></returnval>"
         ),
     )

@@ -2,8 +2,8 @@
 
 use poolwright::vim25::wire::answer::{self, Answer};
 use poolwright::vim25::wire::{
-    ApiVersion, Attribute, Fault, Limits, Namespace, Node, ObjectContent, Page, TaskInfo, TypeName, Updates, decode,
-    document, envelope,
+    ApiVersion, Attribute, Fault, Limits, Namespace, Node, ObjectContent, Page, TaskInfo, TypeName, Updates, cluster,
+    decode, document, envelope, vm,
 };
 use proptest::prelude::*;
 
@@ -151,7 +151,9 @@ fn decode_everything(node: &Node) {
     let _ = decode::numa_nodes(node);
     let _ = decode::product(node);
     let _ = decode::package(node);
-    let _ = decode::vm_gpu_devices(node);
+    let _ = (vm::vm_gpu_devices(node), vm::managed_by(node), vm::vm_extra(node));
+    let _ = (cluster::drs(node), cluster::ha_admission(node), cluster::drs_faults(node));
+    let _ = (decode::host_services(node), decode::mebibytes_of_bytes(node));
     let _ = decode::custom_field(node);
     let _ = decode::custom_values(node);
     let _ = (decode::boolean(node), decode::timestamp(node), decode::pci_short(node), decode::pci_address(node));

@@ -267,3 +267,33 @@ pub fn log_user_event(manager: &MoRef, entity: &MoRef, message: &str) -> Call {
     let arguments = vec![object("entity", entity), Node::leaf("msg", message)];
     Call::write(method::LOG_USER_EVENT, manager, arguments)
 }
+
+/// `PowerOnVM_Task` on this host; without one DRS chooses.
+pub fn power_on(vm: &MoRef, host: Option<&MoRef>) -> Call {
+    Call::write(method::POWER_ON, vm, host.map(|host| object("host", host)).into_iter().collect())
+}
+
+/// `PowerOffVM_Task`: the power is cut.
+pub fn power_off(vm: &MoRef) -> Call {
+    Call::write(method::POWER_OFF, vm, Vec::new())
+}
+
+/// `ShutdownGuest`: the guest is asked, by its tools.
+pub fn shutdown_guest(vm: &MoRef) -> Call {
+    Call::write(method::SHUTDOWN_GUEST, vm, Vec::new())
+}
+
+/// `QueryOptions` of this name, or of what lies below it.
+pub fn query_options(manager: &MoRef, name: &str) -> Call {
+    Call::read(method::QUERY_OPTIONS, manager, vec![Node::leaf("name", name)])
+}
+
+/// `StartService`.
+pub fn start_service(system: &MoRef, id: &str) -> Call {
+    Call::write(method::START_SERVICE, system, vec![Node::leaf("id", id)])
+}
+
+/// `StopService`.
+pub fn stop_service(system: &MoRef, id: &str) -> Call {
+    Call::write(method::STOP_SERVICE, system, vec![Node::leaf("id", id)])
+}

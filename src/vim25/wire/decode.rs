@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::tree::Node;
 use crate::model::{
-    Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, MoRef, NumaNode, Package, PassthruState, PciAddress,
-    PciDevice, PciId, Product, VmGpuDevice,
+    Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostService, MoRef, NumaNode, Package, PassthruState,
+    PciAddress, PciDevice, PciId, Product,
 };
 
 /// A value that is not what vim25 says it is.
@@ -51,6 +51,15 @@ pub fn text_fact(node: &Node, name: &str) -> Fact<String> {
     match node.text_of(name) {
         Some(text) if !text.is_empty() => Fact::Known(text.to_owned()),
         _ => Fact::Absent,
+    }
+}
+
+/// A child that may be left out, as a fact: one that is not understood leaves the rest what it is.
+pub fn optional<T>(node: &Node, name: &str, decode: impl FnOnce(&Node) -> Decoded<T>) -> Fact<T> {
+    match node.get(name).map(decode) {
+        Some(Ok(value)) => Fact::Known(value),
+        Some(Err(error)) => Fact::unknown(error.to_string()),
+        None => Fact::Absent,
     }
 }
 
@@ -210,24 +219,21 @@ pub fn package(node: &Node) -> Decoded<Package> {
     Ok(Package { name: text(node, "name")?, version: text(node, "version")?, vendor: text(node, "vendor")? })
 }
 
-/// The GPU devices among `config.hardware.device`, by their backing; every other device is left
-/// alone, whatever its type.
-pub fn vm_gpu_devices(node: &Node) -> Decoded<Vec<VmGpuDevice>> {
-    node.children
-        .iter()
-        .filter(|device| device.type_name() == Some("VirtualPCIPassthrough"))
-        .map(|device| {
-            let Some(backing) = device.get("backing") else { return Ok(VmGpuDevice::Other(String::new())) };
-            Ok(match backing.type_name() {
-                Some("VirtualPCIPassthroughVmiopBackingInfo") => VmGpuDevice::Vgpu(text(backing, "vgpu")?),
-                Some("VirtualPCIPassthroughDeviceBackingInfo") => VmGpuDevice::DirectPath(text(backing, "id")?),
-                Some("VirtualPCIPassthroughDynamicBackingInfo") => {
-                    VmGpuDevice::DynamicDirectPath(text_fact(backing, "customLabel"))
-                }
-                other => VmGpuDevice::Other(other.unwrap_or_default().to_owned()),
-            })
+/// `HostServiceInfo`.
+pub fn host_services(node: &Node) -> Decoded<Vec<HostService>> {
+    let service = |item: &Node| {
+        Ok(HostService {
+            key: text(item, "key")?,
+            running: boolean(required(item, "running")?)?,
+            policy: text(item, "policy")?,
         })
-        .collect()
+    };
+    node.all("service").map(service).collect()
+}
+
+/// Bytes, as MiB rounded down.
+pub fn mebibytes_of_bytes(node: &Node) -> Decoded<u64> {
+    Ok(parsed::<u64>(node)? >> 20)
 }
 
 /// A custom field.

@@ -119,6 +119,22 @@ impl Fault {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, text)| text.as_str())
     }
 
+    /// What these faults say, each the cause of the one before it: every word once, then the types in
+    /// parentheses.
+    pub fn sentence(chain: &[&Fault]) -> String {
+        let mut said: Vec<String> = Vec::new();
+        for word in chain.iter().flat_map(|fault| fault.words()) {
+            if !said.contains(&word) {
+                said.push(word);
+            }
+        }
+        let kinds: Vec<&str> = chain.iter().map(|fault| fault.kind.as_str()).collect();
+        if said.is_empty() {
+            said.push("the server gives no reason".to_owned());
+        }
+        format!("{} ({})", said.join(": "), kinds.join(" > "))
+    }
+
     /// What this one fault says, without its type: the server's words, else ours.
     fn words(&self) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
@@ -139,7 +155,13 @@ impl Fault {
             words.extend(plain_words(&self.kind).map(str::to_owned));
         }
         // What one needs to know to put it right.
-        let named = [("privilegeId", "privilege"), ("invalidProperty", "argument"), ("name", "name")];
+        let named = [
+            ("privilegeId", "privilege"),
+            ("invalidProperty", "argument"),
+            ("name", "name"),
+            ("device", "device"),
+            ("failedHostName", "host"),
+        ];
         for (name, word) in named {
             let value = self.field(name).unwrap_or_default();
             words.extend((!value.is_empty()).then(|| format!("{word} {value}")));
@@ -184,6 +206,20 @@ fn plain_words(kind: &str) -> Option<&'static str> {
         fault::HOST_NOT_CONNECTED => "vCenter is not connected to the host",
         fault::HOST_NOT_REACHABLE => "vCenter cannot reach the host",
         fault::HOST_COMMUNICATION => "vCenter could not communicate with the host",
+        // Of DRS and of power-on (vsphere-gpu §1.8), by the API reference.
+        "DrsDisabledOnVm" => "DRS is switched off for the virtual machine",
+        "NoCompatibleHost" => "no host is compatible with the virtual machine",
+        "NoCompatibleHostWithAccessToDevice" => "no compatible host has access to a device of the virtual machine",
+        "DrsVmotionIncompatibleFault" => "a host is not compatible for a migration",
+        "InsufficientFailoverResourcesFault" => "what HA keeps for failover would not be free any more",
+        "InsufficientGraphicsResourcesFault" => "no GPU has room for the vGPU",
+        "DeviceNotSupported" => "a device is not supported",
+        "DisallowedMigrationDeviceAttached" => "a device keeps the virtual machine from moving",
+        "MigrationFeatureNotSupported" => "the virtual machine cannot be migrated while it runs",
+        "VmHostAffinityRuleViolation" => "a rule of VMs and hosts forbids it",
+        "QuarantineModeFault" => "the host is in quarantine mode",
+        "ToolsUnavailable" => "VMware Tools do not run in the guest",
+        "InvalidPowerState" => "the virtual machine is in another power state",
         _ => return None,
     })
 }
@@ -191,18 +227,7 @@ fn plain_words(kind: &str) -> Option<&'static str> {
 /// A sentence from the outside in to the deepest cause, then the types in parentheses.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chain = self.chain();
-        let mut said: Vec<String> = Vec::new();
-        for word in chain.iter().flat_map(|fault| fault.words()) {
-            if !said.contains(&word) {
-                said.push(word);
-            }
-        }
-        let kinds: Vec<&str> = chain.iter().map(|fault| fault.kind.as_str()).collect();
-        if said.is_empty() {
-            said.push("the server gives no reason".to_owned());
-        }
-        write!(f, "{} ({})", said.join(": "), kinds.join(" > "))
+        f.write_str(&Self::sentence(&self.chain()))
     }
 }
 

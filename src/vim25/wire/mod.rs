@@ -3,7 +3,7 @@
 //! ```text
 //!   calls ──► Call ──encode──► http::Request            names    methods, types, paths, faults
 //!   bytes ──► tree ──answer──► result | fault           version  negotiation, what a version knows
-//!                └─► property, task, decode ──► values of model/
+//!                └─► property, task, decode, vm, cluster ──► values of model/
 //! ```
 //!
 //! The simulator uses [`Node`], [`names`], [`envelope`] and nothing else of this client: what encodes
@@ -13,6 +13,7 @@
 pub mod answer;
 mod call;
 pub mod calls;
+pub mod cluster;
 pub mod decode;
 mod fault;
 pub mod names;
@@ -20,6 +21,7 @@ mod property;
 mod task;
 mod tree;
 mod version;
+pub mod vm;
 mod write;
 
 pub use call::{AGENT, Call, Effect, encode, encode_versions};

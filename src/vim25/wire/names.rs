@@ -71,6 +71,18 @@ pub mod method {
     pub const DESTROY_COLLECTOR: &str = "DestroyCollector";
     /// `EventManager.LogUserEvent`.
     pub const LOG_USER_EVENT: &str = "LogUserEvent";
+    /// `VirtualMachine.PowerOnVM_Task`.
+    pub const POWER_ON: &str = "PowerOnVM_Task";
+    /// `VirtualMachine.PowerOffVM_Task`.
+    pub const POWER_OFF: &str = "PowerOffVM_Task";
+    /// `VirtualMachine.ShutdownGuest`: asks the guest; void.
+    pub const SHUTDOWN_GUEST: &str = "ShutdownGuest";
+    /// `OptionManager.QueryOptions`.
+    pub const QUERY_OPTIONS: &str = "QueryOptions";
+    /// `HostServiceSystem.StartService`.
+    pub const START_SERVICE: &str = "StartService";
+    /// `HostServiceSystem.StopService`.
+    pub const STOP_SERVICE: &str = "StopService";
 }
 
 /// Managed types, as `type` of a reference.
@@ -117,6 +129,10 @@ pub mod managed {
     pub const PCI_PASSTHRU_SYSTEM: &str = "HostPciPassthruSystem";
     /// Image of a host.
     pub const IMAGE_CONFIG_MANAGER: &str = "HostImageConfigManager";
+    /// Services of a host.
+    pub const SERVICE_SYSTEM: &str = "HostServiceSystem";
+    /// Settings of the vCenter.
+    pub const OPTION_MANAGER: &str = "OptionManager";
 }
 
 /// Property paths.
@@ -143,6 +159,14 @@ pub mod path {
     pub const PCI_PASSTHRU_SYSTEM: &str = "configManager.pciPassthruSystem";
     /// Image manager of a host.
     pub const IMAGE_CONFIG_MANAGER: &str = "configManager.imageConfigManager";
+    /// Service system of a host.
+    pub const SERVICE_SYSTEM: &str = "configManager.serviceSystem";
+    /// Who may log in on the host itself.
+    pub const LOCKDOWN_MODE: &str = "config.lockdownMode";
+    /// Memory of a host, in bytes.
+    pub const MEMORY_SIZE: &str = "hardware.memorySize";
+    /// Services of a service system.
+    pub const SERVICE_INFO: &str = "serviceInfo";
     /// Configured graphics.
     pub const GRAPHICS_CONFIG: &str = "config.graphicsConfig";
     /// Active graphics.
@@ -187,6 +211,28 @@ pub mod path {
     pub const VM_TEMPLATE: &str = "config.template";
     /// Who manages a VM.
     pub const VM_MANAGED_BY: &str = "config.managedBy";
+    /// Memory of a VM, in MiB.
+    pub const VM_MEMORY: &str = "config.hardware.memoryMB";
+    /// Memory that is reserved for a VM, in MiB.
+    pub const VM_RESERVATION: &str = "config.memoryAllocation.reservation";
+    /// Firmware of a VM.
+    pub const VM_FIRMWARE: &str = "config.firmware";
+    /// Entries of a VM's configuration file; among them are secrets of guests.
+    pub const VM_EXTRA: &str = "config.extraConfig";
+    /// UUID that the guest sees.
+    pub const VM_BIOS_UUID: &str = "config.uuid";
+    /// UUID that is unique on a vCenter.
+    pub const VM_INSTANCE_UUID: &str = "config.instanceUuid";
+    /// Whether the tools of a guest run.
+    pub const VM_TOOLS: &str = "guest.toolsRunningStatus";
+    /// Host that a VM runs on or is registered on.
+    pub const VM_HOST: &str = "runtime.host";
+    /// vApp that a VM is in; it then has no `parent`.
+    pub const VM_PARENT_VAPP: &str = "parentVApp";
+    /// How a cluster is set. A cluster has more of it than the declared type, so it is read whole.
+    pub const CONFIGURATION_EX: &str = "configurationEx";
+    /// What DRS complains of.
+    pub const DRS_FAULT: &str = "drsFault";
     /// Session of the caller; unset if there is none.
     pub const CURRENT_SESSION: &str = "currentSession";
     /// Custom field definitions.

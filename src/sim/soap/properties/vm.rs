@@ -20,6 +20,10 @@ pub(super) fn property(from: Source<'_>, id: u32, name: &str) -> Option<Value> {
                 .text("overallStatus", "green")
                 .done(),
         ),
+        "guest" => {
+            let running = if vm.power == Power::On { "guestToolsRunning" } else { "guestToolsNotRunning" };
+            Some(Data::of("GuestInfo").text("toolsRunningStatus", running).text("guestState", "unknown").done())
+        }
         "resourcePool" => {
             let host = from.state.hosts.get(&vm.host)?;
             Some(Value::Ref("ResourcePool", format!("resgroup-{}", host.cluster)))
@@ -70,6 +74,8 @@ fn config(state: &State, vm: &Vm) -> Value {
         .text("guestFullName", "Other 5.x Linux (64-bit)")
         .text("version", "vmx-21")
         .text("uuid", &vm.uuid)
+        // Another one than the guest sees; those that vCenter makes begin with 50.
+        .text("instanceUuid", format!("50{}", vm.uuid.get(2..).unwrap_or_default()))
         .text("template", vm.template)
         .text("guestId", "other5xLinux64Guest")
         .set(
@@ -80,6 +86,8 @@ fn config(state: &State, vm: &Vm) -> Value {
                 .set("device", Value::List(devices))
                 .done(),
         )
+        .set("memoryAllocation", Data::of("ResourceAllocationInfo").text("reservation", 0).text("limit", -1).done())
+        .text("firmware", "efi")
         .some("managedBy", managed_by(vm))
         .done()
 }
