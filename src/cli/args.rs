@@ -375,8 +375,8 @@ pub struct StatusArgs {
 
 /// Serve a simulated fleet on a port, for this program and for other vSphere clients
 ///
-/// The address and the thumbprint of its certificate are printed first. The fleet lives as long as
-/// the command; its state is kept in FILE.state.
+/// The address and the thumbprint of its certificate are printed first, then where the shell of each
+/// host with users listens. The fleet lives as long as the command; its state is kept in FILE.state.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct SimArgs {
@@ -388,6 +388,9 @@ pub struct SimArgs {
     /// The port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub port: u16,
+    /// Write the host keys of the shells, for `ssh -o UserKnownHostsFile=FILE`
+    #[arg(long, value_name = "FILE")]
+    pub known_hosts: Option<PathBuf>,
     /// Let the fleet's own durations pass so many times faster
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub speed: u32,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::behaviour::{Moment, TaskFate};
-use super::document::{Fault, FaultRule, Lie};
+use super::document::{Face, Fault, FaultRule, Lie};
 
 /// What strikes one call.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +26,10 @@ pub(in crate::sim) struct Struck {
     pub gone: Vec<Target>,
     /// These properties of these objects cannot be read.
     pub missing: Vec<(Target, Vec<String>)>,
+    /// A command does not end by itself.
+    pub hangs: bool,
+    /// Lines that a command prints first.
+    pub prints: Vec<String>,
 }
 
 /// The object of a rule: a name or an id; none stands for all.
@@ -42,11 +46,19 @@ impl Target {
 /// A call, as rules see it.
 #[derive(Debug)]
 pub(in crate::sim) struct Seen<'a> {
+    pub face: Face,
     pub method: &'a str,
     /// Whether it changes something.
     pub write: bool,
     /// Objects that it is about: name, if they have one, and id.
     pub objects: &'a [(Option<String>, String)],
+}
+
+impl<'a> Seen<'a> {
+    /// What a host's SSH server is asked for.
+    pub fn ssh(method: &'a str, write: bool, objects: &'a [(Option<String>, String)]) -> Self {
+        Self { face: Face::Ssh, method, write, objects }
+    }
 }
 
 impl FaultRule {
@@ -58,7 +70,7 @@ impl FaultRule {
         };
         let target = Target(self.object.clone());
         let object = self.object.is_none() || seen.objects.iter().any(|(name, id)| target.is(name.as_deref(), id));
-        method && object
+        self.face == seen.face && method && object
     }
 }
 
@@ -89,6 +101,8 @@ impl Moment<'_> {
                 }
                 Fault::Lie(Lie::Stale) => struck.stale.push(target),
                 Fault::Gone => struck.gone.push(target),
+                Fault::Hangs => struck.hangs = true,
+                Fault::Prints(line) => struck.prints.push(line.clone()),
                 Fault::Missing(paths) => struck.missing.push((target, paths.clone())),
             }
         }

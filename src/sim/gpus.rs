@@ -24,6 +24,11 @@ pub(in crate::sim) fn mig_survives_boot(id: &str) -> bool {
     model(id).is_some_and(|model| model.board.architecture == "ampere")
 }
 
+/// Whether it knows MIG: then it has types that are backed by MIG.
+pub(in crate::sim) fn knows_mig(id: &str) -> bool {
+    model(id).is_some_and(|model| model.types.iter().any(|kind| matches!(kind.kind, TypeKind::Mig { .. })))
+}
+
 /// Names of the vGPU types that this GPU can start in the mode that it is in.
 pub(in crate::sim) fn types(gpu: &Gpu) -> Vec<&'static str> {
     let wanted = |kind: &TypeKind| match gpu.vgpu_mode.as_str() {

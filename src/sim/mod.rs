@@ -4,6 +4,7 @@
 //!   World document ──► World ◄── behaviour (calls, time, actors)
 //!   (document)           ▲
 //!                        │ soap: vim25 for many clients at once, faults
+//!                        │ ssh:  the shell of each host
 //!        SimNetwork ─────┤        in process, for any command with `--world` and for tests
 //!        serve ──────────┘        real ports with TLS, for other vendors' clients
 //! ```
@@ -21,8 +22,10 @@ mod gpus;
 mod network;
 mod server;
 mod soap;
+mod ssh;
 mod world;
 
 pub use network::SimNetwork;
 pub use server::{ServeError, Served, serve};
+pub use ssh::{ServedShell, serve_shells};
 pub use world::{HostTally, Tally, World, WorldError, Write};

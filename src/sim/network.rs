@@ -1,33 +1,70 @@
 //! The world in process: the same face, without ports.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
+use tokio::io::duplex;
 
 use super::World;
 use super::soap::Face;
-use crate::base::net::{Body, Endpoint, Exchange, NetError, Network};
+use super::ssh::{Closed, attach, door};
+use crate::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 
-/// A network on which the world's vCenter is the only host.
+/// Room of a pipe in memory: that of a TCP window.
+const ROOM: usize = 64 << 10;
+
+/// How long somebody waits for a host that does not answer, as a real network lets them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A network with the world's vCenter, and the SSH servers of its hosts.
 #[derive(Clone)]
 pub struct SimNetwork {
     address: String,
+    world: World,
     face: Arc<Face>,
 }
 
 impl SimNetwork {
     /// The network of this world. Clients of one network share a vCenter, with its sessions.
     pub fn new(world: World) -> Self {
-        Self { address: world.address().to_owned(), face: Arc::new(Face::new(world)) }
+        Self { address: world.address().to_owned(), face: Arc::new(Face::new(world.clone())), world }
     }
 }
 
 impl std::fmt::Debug for SimNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SimNetwork").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Dial for SimNetwork {
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        let (world, host) = (self.world.clone(), host.to_owned());
+        Box::pin(async move {
+            let closed = match door(&world, &host, port) {
+                Ok(number) => {
+                    let (ours, theirs) = duplex(ROOM);
+                    attach(world, number, theirs);
+                    return Ok(Box::new(ours) as Box<dyn Duplex>);
+                }
+                Err(closed) => closed,
+            };
+            let fails = |kind: ErrorKind| DialError::of(&host, port, kind.into());
+            Err(match closed {
+                Closed::NoHost => DialError::NameNotFound { host, source: ErrorKind::NotFound.into() },
+                Closed::Down => fails(ErrorKind::HostUnreachable),
+                Closed::Refused => fails(ErrorKind::ConnectionRefused),
+                Closed::Silent => {
+                    tokio::time::sleep(PATIENCE).await;
+                    DialError::TimedOut { host, port, seconds: PATIENCE.as_secs() }
+                }
+            })
+        })
     }
 }
 

@@ -42,6 +42,7 @@ fn every_option_is_known_to_a_test() {
         "--port",
         "--retry",
         "--site",
+        "--known-hosts",
         "--speed",
         "--state",
         "--verbose",

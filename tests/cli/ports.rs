@@ -10,7 +10,7 @@ struct Sim {
     child: Child,
     address: String,
     thumbprint: String,
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Sim {
@@ -24,7 +24,7 @@ impl Sim {
             line.trim().strip_prefix(key).unwrap_or_else(|| panic!("{line:?} is not {key}")).to_owned()
         };
         let (address, thumbprint) = (value("address: "), value("thumbprint: "));
-        Self { child, address, thumbprint, _stdout: stdout }
+        Self { child, address, thumbprint, stdout }
     }
 
     /// The shipped site, at this port.
@@ -62,6 +62,37 @@ fn c11_an_untrusted_certificate_shows_the_thumbprint_to_pin_and_the_pin_works() 
     folder.write("inventories/lab.yaml", sim.site(&format!("trust: {{thumbprint: \"{other}\"}}")));
     let wrong = folder.run("discover").expect(5);
     assert!(wrong.stderr.contains(&sim.thumbprint), "{}", wrong.stderr);
+}
+
+/// Each host's shell has a port of its own, and its key is in the file that `ssh` reads.
+#[test]
+fn shells_are_listed_with_their_ports_and_keys() {
+    let folder = Folder::lab(&[]);
+    let users = "shell: {ssh: {running: true}, users: [{name: root, password: lab}]}";
+    folder.write(
+        "world.yaml",
+        format!(
+            "apiVersion: poolwright/v1\nkind: World\nmetadata: {{name: lab}}\nspec:\n  vcenter: {{address: vc.lab}}\n  \
+             datacenters:\n    - path: /DC\n      hosts: [{{names: \"esx-[01-02]\", {users}}}, {{names: esx-03}}]\n"
+        ),
+    );
+    let mut sim = Sim::start(&folder, " --known-hosts known_hosts");
+    let mut line = || {
+        let mut line = String::new();
+        sim.stdout.read_line(&mut line).unwrap();
+        line
+    };
+    let lines = [line(), line()];
+    let mut ports = Vec::new();
+    for (line, host) in lines.iter().zip(["esx-01", "esx-02"]) {
+        let port = line.trim().strip_prefix(&format!("shell: {host} 127.0.0.1:")).expect(line);
+        ports.push(port.parse::<u16>().unwrap());
+    }
+    let known = folder.read("known_hosts");
+    assert_eq!(known.lines().count(), 2);
+    for port in ports {
+        assert!(known.contains(&format!("[127.0.0.1]:{port} ssh-ed25519 AAAA")), "{known}");
+    }
 }
 
 #[test]

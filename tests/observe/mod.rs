@@ -5,8 +5,9 @@ mod recorded;
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use poolwright::base::clock::Clock;
-use poolwright::base::net::{Endpoint, Exchange, NetError, Network};
+use poolwright::base::net::{Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 use poolwright::inventory::Site;
 use poolwright::model::{HostName, HostRef, MoRef};
 use poolwright::observe::{ConnectError, Fleet};
@@ -16,6 +17,13 @@ use crate::vim25::script::{Server, Way};
 
 /// The scripted server, on a network of its own.
 struct Scripted(Arc<Server>);
+
+impl Dial for Scripted {
+    fn dial(&self, host: &str, _: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        let (host, source) = (host.to_owned(), std::io::ErrorKind::NotFound.into());
+        Box::pin(async { Err(DialError::NameNotFound { host, source }) })
+    }
+}
 
 impl Network for Scripted {
     fn open(&self, _: &Endpoint) -> Result<Arc<dyn Exchange>, NetError> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use poolwright::base::net::{Body, Endpoint, Exchange, NetError, Network};
+use poolwright::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 use poolwright::rollout::{Entry, RunState, Sink, Waiting};
 use poolwright::sim::World;
 use tokio::sync::Notify;
@@ -89,6 +89,16 @@ impl Sink for Trap {
 pub struct TrapNetwork<'a> {
     pub inner: &'a dyn Network,
     pub trap: Trap,
+}
+
+impl Dial for TrapNetwork<'_> {
+    /// The dead dial nobody; a connection that is open is not cut.
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        if self.trap.is_dead() {
+            return Box::pin(std::future::pending());
+        }
+        self.inner.dial(host, port)
+    }
 }
 
 impl Network for TrapNetwork<'_> {

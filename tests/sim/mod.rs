@@ -5,7 +5,7 @@ mod boot;
 mod faults;
 mod graphics;
 mod maintenance;
-mod raw;
+pub mod raw;
 mod reading;
 mod sessions;
 mod state;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use poolwright::base::net::{Body, Endpoint, Exchange, NetError, Network};
+use poolwright::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 
 /// Listens on another network.
 #[derive(Clone)]
@@ -31,6 +31,12 @@ impl<N> Tap<N> {
 
     pub fn heard(&self) -> Heard {
         self.heard.lock().unwrap().clone()
+    }
+}
+
+impl<N: Network> Dial for Tap<N> {
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        self.inner.dial(host, port)
     }
 }
 

@@ -9,6 +9,8 @@ use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use super::dial::Dial;
+
 /// The body of an answer: a stream, since watches need one. [`collect`] reads it whole.
 pub type Body = UnsyncBoxBody<Bytes, NetError>;
 
@@ -22,8 +24,8 @@ pub trait Exchange: Send + Sync {
     fn exchange(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, NetError>>;
 }
 
-/// Opens exchanges with endpoints.
-pub trait Network: Send + Sync {
+/// Opens exchanges with endpoints, and connections.
+pub trait Network: Dial {
     /// An exchange with this endpoint. Does not connect yet, but reads what trust needs.
     ///
     /// # Errors

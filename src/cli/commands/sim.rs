@@ -2,12 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::base::files;
 use crate::base::net::colons;
 use crate::cli::args::{SimArgs, SimCommand};
 use crate::cli::session::{open_world, runtime, signals};
 use crate::cli::{CommandError, Exit, Ui};
 use crate::rollout::{Signal, interrupt};
-use crate::sim::{World, serve};
+use crate::sim::{World, serve, serve_shells};
 
 pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if let Some(SimCommand::Reset(reset)) = &args.command {
@@ -25,6 +26,14 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let served = serve(world.clone(), address).await.map_err(|error| CommandError::new(Exit::Internal, error))?;
         ui.data(&format!("address: {}\nthumbprint: {}\n", served.addr, colons(&served.thumbprint)));
+        let shells = serve_shells(&world, Ipv4Addr::LOCALHOST.into()).await;
+        let shells = shells.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        if let Some(file) = &args.known_hosts {
+            let lines: Vec<String> = shells.iter().map(|shell| format!("{}\n", shell.known_host)).collect();
+            files::replace(file, lines.concat().as_bytes())?;
+        }
+        let lines: Vec<String> = shells.iter().map(|shell| format!("shell: {} {}\n", shell.host, shell.addr)).collect();
+        ui.data(&lines.concat());
         ui.talk(format!(
             "write them into a Site as `address` and `trust: {{thumbprint: ...}}`; the vCenter is {} with instance {}",
             world.spec().vcenter.version,

@@ -43,6 +43,7 @@ impl Moment<'_> {
         }
         let Some(host_state) = self.state.hosts.get_mut(&host) else { return };
         host_state.connection = Connection::NotResponding;
+        host_state.up = false;
         host_state.storage = false;
         if host_state.ha_agent.is_some() {
             host_state.ha_agent = Some("hostDown".to_owned());
@@ -80,8 +81,16 @@ impl Moment<'_> {
         let Some(host) = self.state.hosts.get_mut(&host) else { return };
         host.boots += 1;
         host.boot_time = time;
+        host.up = true;
+        host.shell.boots();
         let lost = std::mem::take(&mut host.boot.lose_gpus);
         host.functions.retain(|function| !lost.contains(&function.address.to_string()));
+        let narrow = std::mem::take(&mut host.boot.narrow_gpus);
+        for function in host.functions.iter_mut().filter(|function| narrow.contains(&function.address.to_string())) {
+            if let Some(gpu) = &mut function.gpu {
+                gpu.lanes = super::FULL_WIDTH / 2;
+            }
+        }
         super::graphics::take_effect(host, &spec.readings, super::graphics::Occasion::Boot);
     }
 

@@ -170,8 +170,10 @@ pub(super) fn take_effect(host: &mut Host, readings: &Readings, occasion: Occasi
 fn own(function: &mut Function, driver: bool, graphics: &Graphics, readings: &Readings, occasion: Occasion) {
     let (address, active) = (function.address, function.active);
     let Some(gpu) = &mut function.gpu else { return };
-    if occasion == Occasion::Boot && !gpus::mig_survives_boot(&gpu.model) {
-        gpu.mig = false; // §2.1: of Hopper and later it lives in the driver
+    if occasion == Occasion::Boot {
+        // §2.1: of Ampere it is a bit of the board, of Hopper and later it lives in the driver.
+        gpu.mig = gpu.mig_pending && gpus::mig_survives_boot(&gpu.model);
+        gpu.mig_pending = gpu.mig;
     }
     let entry = graphics.devices.iter().find(|entry| entry.address == address);
     let configured = entry.map_or(graphics.default_type.as_str(), |entry| entry.graphics_type.as_str());

@@ -8,6 +8,8 @@
 //!   boot          reboot in stages
 //!   graphics      UpdateGraphicsConfig; what takes effect when
 //!   passthru      UpdatePassthruConfig
+//!   shell         services, logins, the monitoring daemon
+//!   nvidia_smi    MIG, and nvidia_query: what is printed
 //!   fields        custom fields
 //!   tasks         queued, running, ended, canceled
 //!   actors        other people and programs
@@ -23,11 +25,17 @@ mod fields;
 mod graphics;
 mod maintenance;
 mod moment;
+mod nvidia_query;
+mod nvidia_smi;
 mod passthru;
+mod shell;
 mod tasks;
 
 pub(in crate::sim) use due::{Due, Transition};
 pub(in crate::sim) use graphics::{SentDevice, SentGraphics};
 pub(in crate::sim) use moment::{Moment, NewWrite};
+pub(in crate::sim) use nvidia_query::FULL_WIDTH;
+pub(in crate::sim) use nvidia_smi::SET_MIG;
 pub(in crate::sim) use passthru::SentPassthru;
+pub(in crate::sim) use shell::{Printed, Proof};
 pub(in crate::sim) use tasks::TaskFate;

@@ -20,6 +20,10 @@ pub struct Readings {
     pub host_default_needed: HostDefaultReading,
     /// What the HA agent of a host in maintenance mode says of itself.
     pub ha_in_maintenance: HaInMaintenance,
+    /// When vCenter shows MIG that was switched in the shell.
+    pub mig_visible: MigVisible,
+    /// How a host asks for a password by SSH.
+    pub ssh_password: SshPassword,
     /// How long a custom field that was set reads as before.
     pub field_lag: Span,
 }
@@ -82,6 +86,29 @@ pub enum HaInMaintenance {
     Runs,
 }
 
+/// Readings of `vgpuMode` after `nvidia-smi -mig` (vsphere-gpu §2.1: "whether hostd notices without
+/// refresh is [U]").
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum MigVisible {
+    /// After `RefreshGraphicsManager`, or a reboot.
+    #[default]
+    AfterRefresh,
+    /// At once.
+    AtOnce,
+}
+
+/// Readings of how ESXi's SSH server takes a password (stack: "what a real ESXi offers: [NV]").
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SshPassword {
+    /// As the answer to a question.
+    #[default]
+    KeyboardInteractive,
+    /// As a password.
+    Password,
+}
+
 /// How a host comes back from a reboot (vsphere-gpu §3.5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -104,6 +131,8 @@ pub struct Boot {
     pub agent: Span,
     /// GPUs that are gone after the next reboot.
     pub lose_gpus: Vec<String>,
+    /// GPUs whose PCIe link has half its lanes after the next reboot.
+    pub narrow_gpus: Vec<String>,
     /// Whether the host comes back at all.
     pub returns: bool,
 }
@@ -120,6 +149,7 @@ impl Default for Boot {
             storage: Span::seconds(0),
             agent: Span::seconds(0),
             lose_gpus: Vec::new(),
+            narrow_gpus: Vec::new(),
             returns: true,
         }
     }
@@ -129,11 +159,12 @@ impl Default for Boot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultRule {
-    /// The face: `soap`.
+    /// The face: `soap`, or `ssh`.
     #[serde(default)]
     pub face: Face,
-    /// Name of the method on the wire, `EnterMaintenanceMode_Task`; `*` for any, `write` for any
-    /// that changes something.
+    /// Name of the method on the wire, `EnterMaintenanceMode_Task`; of SSH `connect` or the program:
+    /// `nvidia-smi`, `nvidia-smi -mig`, `nvdGpuMgmtDaemon`. `*` for any, `write` for any that changes
+    /// something.
     pub method: String,
     /// Name or id of the object; a read matches if the object is among what it reads. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +190,8 @@ pub enum Face {
     /// vim25 over SOAP.
     #[default]
     Soap,
+    /// The shell of a host.
+    Ssh,
 }
 
 /// What a fault does.
@@ -188,6 +221,10 @@ pub enum Fault {
     Gone,
     /// These properties come as missing, with a NoPermission (reads only).
     Missing(Vec<String>),
+    /// The command does not end before its kill time (SSH only).
+    Hangs,
+    /// The command prints this line first (SSH only).
+    Prints(String),
 }
 
 /// Lies: the worst faults.

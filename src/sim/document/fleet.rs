@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Span;
 use super::behaviour::{Actor, Boot, FaultRule, Readings};
+use super::shell::Shell;
 
 /// `spec` of `kind: World`: a fleet and how it behaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -206,6 +207,9 @@ pub struct HostGroup {
     /// How it boots.
     #[serde(default)]
     pub boot: Boot,
+    /// Its shell.
+    #[serde(default)]
+    pub shell: Shell,
     /// Datastores it sees, shared by the hosts of the cluster.
     #[serde(default = "two")]
     pub datastores: u32,
@@ -285,6 +289,9 @@ pub struct GpuGroup {
     /// The mode that is configured and waits for a reboot; none: nothing is pending.
     #[serde(default)]
     pub pending: Option<GpuMode>,
+    /// A guest has left MIG on: of a GPU in passthrough whose MIG is a bit of the board.
+    #[serde(default)]
+    pub mig_left: bool,
     /// Virtual functions of each that are listed as devices.
     #[serde(default)]
     pub virtual_functions: u32,

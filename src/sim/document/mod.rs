@@ -3,6 +3,7 @@
 //! ```text
 //!   document/
 //!     fleet       vCenter, datacenters, clusters, hosts, GPUs, VMs
+//!     shell       who may log in to a host, and what runs there
 //!     behaviour   readings, boot, faults, actors: how the fleet behaves
 //! ```
 //!
@@ -10,13 +11,15 @@
 
 mod behaviour;
 mod fleet;
+mod shell;
 
 pub use crate::document::Span;
 pub use behaviour::{
-    Actor, Boot, Deed, DeviceTypeReading, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie, Readings,
-    RebindReading, Trigger, WhilePassthrough,
+    Actor, Boot, Deed, DeviceTypeReading, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie, MigVisible,
+    Readings, RebindReading, SshPassword, Trigger, WhilePassthrough,
 };
 pub use fleet::{
     Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, Power, StartPower,
     User, VcenterSpec, VgpuSize, Vm, VmDevice, WorldSpec,
 };
+pub use shell::{Lockdown, Monitor, ServicePolicy, Shell, ShellUser, SshService};

@@ -16,7 +16,7 @@ use crate::sim::faults::Struck;
 use crate::vim25::wire::Node;
 
 /// Methods that change the fleet or what is written on it: they are in the world's log.
-const WRITES: [&str; 11] = [
+const WRITES: [&str; 15] = [
     "EnterMaintenanceMode_Task",
     "ExitMaintenanceMode_Task",
     "RebootHost_Task",
@@ -28,6 +28,10 @@ const WRITES: [&str; 11] = [
     "RemoveCustomFieldDef",
     "SetField",
     "LogUserEvent",
+    "StartService",
+    "StopService",
+    "RestartService",
+    "UpdateServicePolicy",
 ];
 
 /// Whether a method changes something.
@@ -126,6 +130,19 @@ impl Doing<'_, '_> {
                 let entries: Vec<SentPassthru> = call.body.all("config").map(passthru).collect();
                 self.moment.update_passthru(host, &entries).map(|()| Vec::new())
             }
+            "StartService" | "StopService" => {
+                let (host, run) = (self.host()?, call.method == "StartService");
+                self.moment.run_service(host, call.text("id").unwrap_or_default(), run).map(|()| Vec::new())
+            }
+            "RestartService" => {
+                let (host, id) = (self.host()?, call.text("id").unwrap_or_default());
+                self.moment.run_service(host, id, false)?;
+                self.moment.run_service(host, id, true).map(|()| Vec::new())
+            }
+            "UpdateServicePolicy" => {
+                let (host, policy) = (self.host()?, call.text("policy").unwrap_or_default());
+                self.moment.service_policy(host, call.text("id").unwrap_or_default(), policy).map(|()| Vec::new())
+            }
             "CancelTask" => match self.object {
                 Object::Task(number) => self.moment.cancel_task(number).map(|()| Vec::new()),
                 _ => Err(VimFault::named("NotSupported")),
@@ -223,8 +240,14 @@ impl Doing<'_, '_> {
                 let packages = software(self.moment.host(host)?);
                 Ok(returned(Kind::Data("SoftwarePackage"), &Value::List(packages), version))
             }
-            // Nothing is late but after a boot, and then these calls do not help: the worst case.
-            "RefreshGraphicsManager" | "Refresh" => {
+            // After a boot these calls do not help: the worst case.
+            "RefreshGraphicsManager" => {
+                let host = self.host()?;
+                self.moment.host(host)?;
+                self.moment.notice_mig(host);
+                Ok(Vec::new())
+            }
+            "Refresh" | "RefreshServices" => {
                 let host = self.host()?;
                 self.moment.host(host).map(|_| Vec::new())
             }

@@ -20,6 +20,7 @@ use super::value::returned;
 use super::versions;
 use crate::sim::World;
 use crate::sim::behaviour::Moment;
+use crate::sim::document::Face as SeenFace;
 use crate::sim::fault::VimFault;
 use crate::sim::faults::{Seen, Struck};
 use crate::vim25::wire::{Node, envelope, names};
@@ -342,7 +343,8 @@ fn strike(moment: &mut Moment<'_>, session: &Session, call: &Call, object: Optio
     if let Some(object) = object {
         objects.push(subject(moment, call, object));
     }
-    moment.strike(&Seen { method: &call.method, write: is_write(&call.method), objects: &objects })
+    let write = is_write(&call.method);
+    moment.strike(&Seen { face: SeenFace::Soap, method: &call.method, write, objects: &objects })
 }
 
 /// Puts the filters where the client says that it is: at the start, or at the last version told; at

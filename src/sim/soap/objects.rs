@@ -28,6 +28,7 @@ pub(super) enum Object {
     GraphicsManager(u32),
     PassthruSystem(u32),
     ImageManager(u32),
+    ServiceSystem(u32),
     View(String),
     Filter(String),
     History(String),
@@ -90,6 +91,7 @@ impl Object {
             "graphicsManager" => host().then_some(Self::GraphicsManager(number)),
             "pciPassthruSystem" => host().then_some(Self::PassthruSystem(number)),
             "imageConfigManager" => host().then_some(Self::ImageManager(number)),
+            "serviceSystem" => host().then_some(Self::ServiceSystem(number)),
             _ => None,
         };
         found.filter(|object| object.reference(state).id == id)
@@ -119,6 +121,7 @@ impl Object {
             Self::GraphicsManager(_) => "HostGraphicsManager",
             Self::PassthruSystem(_) => "HostPciPassthruSystem",
             Self::ImageManager(_) => "HostImageConfigManager",
+            Self::ServiceSystem(_) => "HostServiceSystem",
             Self::View(_) => "ContainerView",
             Self::Filter(_) => "PropertyFilter",
             Self::History(_) => "TaskHistoryCollector",
@@ -144,6 +147,7 @@ impl Object {
             Self::GraphicsManager(id) => format!("graphicsManager-{id}"),
             Self::PassthruSystem(id) => format!("pciPassthruSystem-{id}"),
             Self::ImageManager(id) => format!("imageConfigManager-{id}"),
+            Self::ServiceSystem(id) => format!("serviceSystem-{id}"),
             Self::View(id) | Self::Filter(id) | Self::History(id) => id.clone(),
             other => other.kind(state).to_owned(),
         };
@@ -153,7 +157,11 @@ impl Object {
     /// The host that it is or belongs to.
     pub fn host(&self) -> Option<u32> {
         match self {
-            Self::Host(id) | Self::GraphicsManager(id) | Self::PassthruSystem(id) | Self::ImageManager(id) => Some(*id),
+            Self::Host(id)
+            | Self::GraphicsManager(id)
+            | Self::PassthruSystem(id)
+            | Self::ImageManager(id)
+            | Self::ServiceSystem(id) => Some(*id),
             _ => None,
         }
     }

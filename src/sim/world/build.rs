@@ -265,7 +265,7 @@ fn unescape(part: &str) -> String {
 }
 
 /// A UUID made from a name, the same each time.
-pub(super) fn uuid(of: &str) -> String {
+pub(in crate::sim) fn uuid(of: &str) -> String {
     let hash = Sha256::digest(of.as_bytes());
     let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])

@@ -7,10 +7,12 @@ use jiff::SignedDuration;
 use super::build::{impossible, uuid};
 use super::device::{Function, Gpu, GraphicsEntry};
 use super::error::WorldError;
+use super::shell::Shell;
 use super::state::{Graphics, Host};
 use crate::catalog::Model;
 use crate::model::{PciAddress, PciId};
-use crate::sim::document::{ExtraDevice, GpuGroup, GpuMode, HostGroup, VgpuSize, WorldSpec};
+use crate::sim::behaviour::FULL_WIDTH;
+use crate::sim::document::{Connection, ExtraDevice, GpuGroup, GpuMode, HostGroup, VgpuSize, WorldSpec};
 use crate::sim::gpus;
 
 /// What a host is made from.
@@ -59,6 +61,8 @@ pub(super) fn make_host(new: &NewHost<'_>) -> Result<Host, WorldError> {
         connection: group.connection,
         power: group.power,
         maintenance: group.maintenance,
+        up: group.connection != Connection::NotResponding,
+        shell: Shell::of(&group.shell, name),
         boot_time,
         boot_seen: boot_time,
         boots: 0,
@@ -192,7 +196,7 @@ fn gpu(spec: &GpuGroup, model: &Model, host: &HostGroup, place: PciAddress) -> F
         _ => String::new(),
     };
     let (graphics_type, vgpu_mode, mig) = match (&spec.mode, host.driver.is_some()) {
-        (GpuMode::Passthrough { .. }, _) => ("direct", "none", false),
+        (GpuMode::Passthrough { .. }, _) => ("direct", "none", spec.mig_left && gpus::mig_survives_boot(&model.id)),
         (_, false) => ("basic", "none", false),
         (GpuMode::Vgpu { size: VgpuSize::Same }, true) => ("sharedDirect", "sameSize", false),
         (GpuMode::Vgpu { size: VgpuSize::Mixed }, true) => ("sharedDirect", "mixedSize", false),
@@ -212,6 +216,8 @@ fn gpu(spec: &GpuGroup, model: &Model, host: &HostGroup, place: PciAddress) -> F
             graphics_type: graphics_type.to_owned(),
             vgpu_mode: vgpu_mode.to_owned(),
             mig,
+            mig_pending: mig,
+            lanes: FULL_WIDTH,
         }),
         // 0x0302 "3D controller", as recorded (classId 770).
         ..plain(place, id, 0x0302, name, "NVIDIA Corporation")

@@ -44,6 +44,10 @@ pub(in crate::sim) struct Gpu {
     pub vgpu_mode: String,
     /// Whether MIG is on: of Ampere a bit of the board, of Hopper the driver's.
     pub mig: bool,
+    /// What MIG will be at the next reboot, of Ampere; of later ones what waits for an idle GPU.
+    pub mig_pending: bool,
+    /// Lanes of its PCIe link.
+    pub lanes: u32,
 }
 
 /// `HostGraphicsConfigDeviceType` as stored.

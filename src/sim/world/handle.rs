@@ -111,6 +111,11 @@ impl World {
         self.0.speed.store(speed.max(1), Ordering::Relaxed);
     }
 
+    /// How many times faster than tokio's clock time passes here.
+    pub(in crate::sim) fn speed(&self) -> u32 {
+        self.0.speed.load(Ordering::Relaxed).max(1)
+    }
+
     /// The world's clock. It starts at the first look.
     pub fn clock(&self) -> Clock {
         *self.0.clock.get_or_init(|| {

@@ -13,11 +13,13 @@ mod build_host;
 pub(in crate::sim) mod device;
 mod error;
 mod handle;
+pub(in crate::sim) mod shell;
 mod snapshot;
 pub(in crate::sim) mod state;
 mod store;
 pub(in crate::sim) mod task;
 
+pub(in crate::sim) use build::uuid;
 pub use error::WorldError;
 pub use handle::World;
 pub use snapshot::{HostTally, Tally};

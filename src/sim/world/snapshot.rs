@@ -94,6 +94,8 @@ fn host_snapshot(state: &State, number: u32, host: &Host) -> Value {
         "openTasks": open,
         "graphics": host.graphics,
         "devices": host.functions.iter().map(device).collect::<Vec<_>>(),
+        "ssh": { "running": host.shell.ssh_running, "policy": host.shell.ssh_policy },
+        "monitor": host.shell.monitor,
         "ha": host.ha_agent,
         "storage": host.storage,
         "alarms": host.alarms,
@@ -107,6 +109,8 @@ fn device(function: &Function) -> Value {
         "name": function.name,
         "passthrough": { "enabled": function.enabled, "active": function.active, "label": function.label },
         "virtualFunctions": function.virtual_functions,
-        "graphics": function.gpu.as_ref().map(|gpu| json!({ "type": gpu.graphics_type, "mode": gpu.vgpu_mode, "mig": gpu.mig })),
+        "graphics": function.gpu.as_ref().map(|gpu| json!({
+            "type": gpu.graphics_type, "mode": gpu.vgpu_mode, "mig": gpu.mig, "migPending": gpu.mig_pending,
+        })),
     })
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Function, GraphicsEntry};
+use super::shell::Shell;
 use super::task::Task;
 use crate::sim::behaviour::Due;
 use crate::sim::document::{Alarm, Boot, Connection, Driver, Power, StartPower, VmDevice};
@@ -114,6 +115,9 @@ pub(in crate::sim) struct Host {
     pub connection: Connection,
     pub power: StartPower,
     pub maintenance: bool,
+    /// Whether its own kernel runs: the network of the host, whatever vCenter says.
+    pub up: bool,
+    pub shell: Shell,
     pub boot_time: Timestamp,
     /// The boot time that vCenter knows of.
     pub boot_seen: Timestamp,

@@ -60,6 +60,7 @@ EnterMaintenanceMode_Task ExitMaintenanceMode_Task RebootHost_Task ReconnectHost
 UpdateGraphicsConfig RefreshGraphicsManager RetrieveVgpuDeviceInfo RetrieveVgpuProfileInfo UpdatePassthruConfig Refresh
 fetchSoftwarePackages CancelTask CreateCollectorForTasks ReadNextTasks DestroyCollector
 AddCustomFieldDef RemoveCustomFieldDef SetField QueryOptions LogUserEvent QueryEvents
+StartService StopService RestartService UpdateServicePolicy RefreshServices
 """.split()
 
 STRINGS = {"TypeName", "MethodName", "PropertyPath"}

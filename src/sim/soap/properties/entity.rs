@@ -23,7 +23,10 @@ pub(super) fn common(state: &State, object: &Object, name: &str) -> Option<Value
         _ => None,
     };
     let entity = object.name(state).filter(|_| {
-        !matches!(object, Object::GraphicsManager(_) | Object::PassthruSystem(_) | Object::ImageManager(_))
+        !matches!(
+            object,
+            Object::GraphicsManager(_) | Object::PassthruSystem(_) | Object::ImageManager(_) | Object::ServiceSystem(_)
+        )
     })?;
     let empty = Some(Value::List(Vec::new()));
     match name {

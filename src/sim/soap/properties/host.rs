@@ -146,6 +146,7 @@ fn capability(host: &Host) -> Value {
 fn config_manager(id: u32) -> Value {
     let system = |data: Data, name, kind, stem: &str| data.reference(name, kind, format!("{stem}-{id}"));
     let data = Data::of("HostConfigManager");
+    let data = system(data, "serviceSystem", "HostServiceSystem", "serviceSystem");
     let data = system(data, "imageConfigManager", "HostImageConfigManager", "imageConfigManager");
     let data = system(data, "pciPassthruSystem", "HostPciPassthruSystem", "pciPassthruSystem");
     system(data, "graphicsManager", "HostGraphicsManager", "graphicsManager").done()

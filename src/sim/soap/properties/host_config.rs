@@ -2,8 +2,10 @@
 
 use super::super::value::{Data, Value, text};
 use crate::model::PciAddress;
+use crate::sim::document::{Lockdown, ServicePolicy};
 use crate::sim::gpus;
 use crate::sim::world::device::{Function, Gpu};
+use crate::sim::world::shell::SSH;
 use crate::sim::world::state::{Graphics, Host, State};
 
 /// Most virtual functions of a GPU (§5.3).
@@ -192,13 +194,52 @@ pub(super) fn config(id: u32, host: &Host, view: &View<'_>) -> Value {
             "network",
             Data::of("HostNetworkInfo").set("pnic", Value::List((0..host.uplinks).map(nic).collect())).done(),
         )
-        .text("lockdownMode", "lockdownDisabled")
+        .set("service", services(host))
+        .text("lockdownMode", lockdown(host.shell.lockdown))
         .set("pciPassthruInfo", view.passthru_info())
         .some("graphicsInfo", view.graphics_info())
         .some("sharedPassthruGpuTypes", view.vgpu_types())
         .set("graphicsConfig", view.graphics_config())
         .set("assignableHardwareConfig", Data::of("HostAssignableHardwareConfig").done())
         .done()
+}
+
+fn lockdown(mode: Lockdown) -> &'static str {
+    match mode {
+        Lockdown::Off => "lockdownDisabled",
+        Lockdown::Normal => "lockdownNormal",
+        Lockdown::Strict => "lockdownStrict",
+    }
+}
+
+/// `config.service`, with the ids that were seen on 8.0 (§1.10). NVIDIA's daemon is not among them.
+fn services(host: &Host) -> Value {
+    let service = |key: &str, label: &str, running: bool, policy: &str| {
+        Data::of("HostService")
+            .text("key", key)
+            .text("label", label)
+            .text("required", false)
+            .text("uninstallable", false)
+            .text("running", running)
+            .text("policy", policy)
+            .done()
+    };
+    let policy = match host.shell.ssh_policy {
+        ServicePolicy::On => "on",
+        ServicePolicy::Automatic => "automatic",
+        ServicePolicy::Off => "off",
+    };
+    let services = vec![
+        service("TSM", "ESXi Shell", false, "off"),
+        service(SSH, "SSH", host.shell.ssh_running, policy),
+        service("xorg", "X.Org Server", false, "on"),
+    ];
+    Data::of("HostServiceInfo").set("service", Value::List(services)).done()
+}
+
+/// `HostServiceSystem`.
+pub(super) fn service_system(state: &State, id: u32, name: &str) -> Option<Value> {
+    (name == "serviceInfo").then(|| state.hosts.get(&id).map(services))?
 }
 
 /// `HostGraphicsManager`.

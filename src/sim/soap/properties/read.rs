@@ -24,6 +24,7 @@ pub(in crate::sim::soap) fn property(from: Source<'_>, object: &Object, name: &s
         Object::Task(id) => task::property(from.state, *id, name),
         Object::GraphicsManager(id) => host_config::graphics_manager(from.state, *id, name, stale),
         Object::PassthruSystem(id) => host_config::passthru_system(from.state, *id, name, stale),
+        Object::ServiceSystem(id) => host_config::service_system(from.state, *id, name),
         Object::Folder(_)
         | Object::Datacenter(_)
         | Object::Cluster(_)

@@ -74,7 +74,8 @@ fn every_value_fits_the_type_tables() {
         objects.extend(from.state.datacenters.keys().map(|id| Object::Datacenter(*id)));
         objects.extend(from.state.clusters.keys().flat_map(|id| [Object::Cluster(*id), Object::ResourcePool(*id)]));
         objects.extend(from.state.hosts.keys().flat_map(|id| {
-            [Object::Host(*id), Object::GraphicsManager(*id), Object::PassthruSystem(*id), Object::ImageManager(*id)]
+            let managers = [Object::GraphicsManager(*id), Object::PassthruSystem(*id), Object::ImageManager(*id)];
+            [Object::Host(*id), Object::ServiceSystem(*id)].into_iter().chain(managers)
         }));
         objects.extend(from.state.vms.keys().map(|id| Object::Vm(*id)));
         objects.extend(from.state.datastores.keys().map(|id| Object::Datastore(*id)));

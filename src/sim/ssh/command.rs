@@ -1,0 +1,69 @@
+//! A command line of a guest: what runs, its kill time, the faults that strike it.
+
+use std::time::Duration;
+
+use crate::sim::World;
+use crate::sim::behaviour::{Printed, SET_MIG};
+use crate::sim::faults::{Seen, Struck};
+
+/// Exit status of what `timeout` has killed: 128 and the number of SIGKILL.
+const KILLED: u32 = 137;
+
+/// What came of a command.
+pub(super) enum Ran {
+    Printed(Printed),
+    /// The connection breaks.
+    Broken,
+}
+
+/// Runs a command line on a host. A command that a fault lets hang ends only by its own kill time.
+pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran {
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    let limit = kill_time(&mut words);
+    let Some((program, arguments)) = words.split_first() else { return Ran::Printed(Printed::default()) };
+    let struck = strike(world, host, program, arguments);
+    let scaled = |time: Duration| time / world.speed();
+    if struck.drop_before {
+        return Ran::Broken;
+    }
+    tokio::time::sleep(scaled(struck.delay)).await;
+    if struck.hangs {
+        match limit {
+            Some(limit) => tokio::time::sleep(scaled(limit)).await,
+            None => std::future::pending().await,
+        }
+        return Ran::Printed(Printed { stderr: "Killed\n".to_owned(), code: KILLED, ..Printed::default() });
+    }
+    let printed = world.look(|moment| match (program.rsplit('/').next().unwrap_or(program), arguments) {
+        ("nvidia-smi", arguments) => moment.nvidia_smi(host, arguments, user, struck.hollow),
+        ("nvdGpuMgmtDaemon", [verb]) => moment.monitor_daemon(host, verb, user, struck.hollow),
+        _ => Printed::not_found(program),
+    });
+    if struck.drop_after {
+        return Ran::Broken;
+    }
+    let before: String = struck.prints.iter().map(|line| format!("{line}\n")).collect();
+    Ran::Printed(Printed { stdout: before + &printed.stdout, ..printed })
+}
+
+/// `timeout -s KILL 30 …` of busybox; taken off.
+fn kill_time(words: &mut Vec<&str>) -> Option<Duration> {
+    let [_, _, _, seconds, ..] = words.as_slice() else { return None };
+    let seconds = match words[..3] {
+        ["timeout", "-s", "KILL" | "9"] => seconds.parse().ok()?,
+        _ => return None,
+    };
+    words.drain(..4);
+    Some(Duration::from_secs(seconds))
+}
+
+fn strike(world: &World, host: u32, program: &str, arguments: &[&str]) -> Struck {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let sets = arguments.iter().any(|argument| argument.starts_with("-mig"));
+    let method = if name == "nvidia-smi" && sets { SET_MIG } else { name };
+    world.look(|moment| {
+        let called = moment.state.hosts.get(&host).map(|host| host.name.clone());
+        let write = method != "nvidia-smi";
+        moment.strike(&Seen::ssh(method, write, &[(called, format!("host-{host}"))]))
+    })
+}
