@@ -13,6 +13,7 @@
 //!   3  plan       desired + observed + now -> plan; visit planner                   (pure)
 //!   2  observe    site + network -> fleet; roster (names), facts (partial, dated)
 //!   1b vim25      the SOAP client of vCenter: wire (pure) -> transport -> calls
+//!      shell      the shell of ESXi hosts over SSH, for MIG
 //!   1a profile, inventory, catalog      documents -> typed values                   (pure)
 //!   1  document   YAML -> values with places, nearest key, snippets                 (pure)
 //!   0  model      the nouns
@@ -47,5 +48,6 @@ pub mod plan;
 pub mod profile;
 pub mod report;
 pub mod rollout;
+pub mod shell;
 pub mod sim;
 pub mod vim25;

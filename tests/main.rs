@@ -11,6 +11,7 @@ mod observe;
 mod peers;
 mod planner;
 mod rollout;
+mod shell;
 mod sim;
 mod support;
 mod vim25;

@@ -3,6 +3,7 @@
 //! ```text
 //!   ids, pci ──► gpu ──► observed, vm, cluster (what was seen, with its gaps)
 //!                  └───► desired  (what git says, each value with its place)
+//!   host_key, shell: by what key a host is known; what its shell shows
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
 //!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
 //!   finding:  what a check has to say, with id, severity, place, evidence and hint
@@ -17,6 +18,7 @@ mod desired;
 mod fact;
 mod finding;
 mod gpu;
+mod host_key;
 mod ids;
 mod marker;
 mod name;
@@ -24,6 +26,7 @@ mod observed;
 mod pattern;
 mod pci;
 mod roster;
+mod shell;
 mod vm;
 mod words;
 
@@ -36,6 +39,7 @@ pub use desired::{
 pub use fact::Fact;
 pub use finding::{Acceptance, Finding, FindingId, RULES, Rule, Severity, Subject};
 pub use gpu::{AssignmentPolicy, GraphicsType, Mode, VgpuMode, VgpuSize};
+pub use host_key::{HostKeyPin, HostKeyPinError};
 pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
@@ -47,5 +51,6 @@ pub use observed::{
 pub use pattern::{HostGlob, HostPattern, HostPatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};
+pub use shell::{GpuShellView, ShellView, Switch};
 pub use vm::{Firmware, ManagedBy, ToolsStatus, VmGpuDevice, VmRecord, VmView};
 pub use words::{are, counted};
