@@ -10,6 +10,7 @@ mod house;
 mod observe;
 mod peers;
 mod planner;
+mod report;
 mod rollout;
 mod shell;
 mod sim;

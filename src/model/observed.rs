@@ -74,7 +74,7 @@ pub struct HostRecord {
     pub view: Result<Box<HostView>, HostFault>,
 }
 
-/// Why nothing could be read of a host.
+/// Why nothing could be read of a host, or of a VM by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostFault {

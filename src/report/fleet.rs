@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Paper, Table, Text, Tone, words};
-use crate::model::{Connection, Fact, HostName, HostRecord, HostView, Observed, Package, PowerState, Product};
+use super::{Paper, Table, Text, Tone, vms, words};
+use crate::model::{
+    ClusterView, Connection, Fact, HostName, HostRecord, HostView, Observed, Package, PowerState, Product,
+};
 use crate::plan::{self, SeenGpu};
 
 /// Writes the fleet.
@@ -33,7 +35,13 @@ pub fn fleet(paper: &mut Paper, observed: &Observed) {
     for (path, records) in clusters {
         paper.heading(path);
         cluster(paper, &records);
+        if let Some(drs) =
+            observed.clusters.get(path).filter(|_| records.iter().any(|one| has_vms(one))).and_then(vms::drs)
+        {
+            paper.item(2, "DRS: ", drs);
+        }
     }
+    vms::vms(paper, observed);
     pending(paper, observed);
     gaps(paper, observed);
 }
@@ -60,13 +68,13 @@ fn row(record: &HostRecord) -> Vec<Text> {
         Ok(view) => {
             let (gpus, modes) = gpus(view);
             let product = fact(&view.product, |product: &Product| product.version.clone());
-            vec![name, product, state(view), gpus, modes, vms(view)]
+            vec![name, product, state(view), gpus, modes, running(view)]
         }
     }
 }
 
 /// A fact as text: `-` for what is not there, `?` for what could not be read.
-fn fact<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> Text {
+pub(super) fn fact<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> Text {
     match fact {
         Fact::Known(value) => Text::from(words(value)),
         Fact::Absent => Text::toned(Tone::Dim, "-"),
@@ -126,7 +134,7 @@ fn gpus(view: &HostView) -> (Text, Text) {
 }
 
 /// Words with how often they occur, in the order of the first of each.
-fn tally(words: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+pub(super) fn tally(words: impl Iterator<Item = String>) -> Vec<(String, usize)> {
     let mut tally: Vec<(String, usize)> = Vec::new();
     for word in words {
         match tally.iter_mut().find(|(known, _)| *known == word) {
@@ -146,12 +154,17 @@ fn setting(gpu: &SeenGpu) -> String {
 }
 
 /// VMs that are powered on, of those that are registered; agents of vCenter itself are left out.
-fn vms(view: &HostView) -> Text {
+fn running(view: &HostView) -> Text {
     fact(&view.vms, |vms| {
         let on = vms.iter().filter(|vm| !vm.vcls && vm.power == Fact::Known(PowerState::On)).count();
         let unknown = vms.iter().filter(|vm| !vm.vcls && vm.power.is_unknown()).count();
         if unknown > 0 { format!("{on} and {unknown} ?") } else { on.to_string() }
     })
+}
+
+/// Whether it has VMs that somebody could miss.
+fn has_vms(record: &HostRecord) -> bool {
+    record.view.as_ref().is_ok_and(|view| view.vms.known().is_some_and(|vms| vms.iter().any(|vm| !vm.vcls)))
 }
 
 fn driver(view: &HostView) -> String {
@@ -200,25 +213,43 @@ fn gaps(paper: &mut Paper, observed: &Observed) {
             gaps.entry(why).or_default().push(&record.host.name);
         }
     }
-    if gaps.is_empty() && observed.notes.is_empty() {
+    let clusters: Vec<(&String, String)> =
+        observed.clusters.iter().filter_map(|(path, cluster)| Some((path, unread_cluster(cluster)?))).collect();
+    let setting = why("vgpu.hotmigrate.enabled", &observed.hot_migrate);
+    if gaps.is_empty() && clusters.is_empty() && setting.is_none() && observed.notes.is_empty() {
         return;
     }
     paper.heading("Not read");
     for (why, hosts) in gaps {
         paper.item(2, format!("{}: ", words::names(hosts)), why);
     }
+    for (path, why) in clusters {
+        paper.item(2, format!("{path}: "), why);
+    }
+    if let Some(why) = setting {
+        paper.item(2, "vCenter: ", why);
+    }
     for note in &observed.notes {
         paper.item(2, "note: ", note.as_str());
     }
 }
 
-fn unread(view: &HostView) -> Vec<String> {
-    fn why<T>(name: &str, fact: &Fact<T>) -> Option<String> {
-        match fact {
-            Fact::Unknown { why } => Some(format!("{name}: {why}")),
-            Fact::Known(_) | Fact::Absent => None,
-        }
+/// Why a fact could not be read; none if it was.
+fn why<T>(name: &str, fact: &Fact<T>) -> Option<String> {
+    match fact {
+        Fact::Unknown { why } => Some(format!("{name}: {why}")),
+        Fact::Known(_) | Fact::Absent => None,
     }
+}
+
+fn unread_cluster(cluster: &Fact<ClusterView>) -> Option<String> {
+    match cluster {
+        Fact::Known(view) => why("DRS", &view.drs).or_else(|| why("HA", &view.ha_admission)),
+        other => why("the cluster", other),
+    }
+}
+
+fn unread(view: &HostView) -> Vec<String> {
     [
         why("version", &view.product),
         why("connection", &view.connection),
@@ -230,6 +261,7 @@ fn unread(view: &HostView) -> Vec<String> {
         why("NUMA", &view.numa),
         why("packages", &view.packages),
         why("VMs", &view.vms),
+        why("services", &view.services),
         why("tasks", &view.tasks),
         why("marker", &view.marker),
     ]

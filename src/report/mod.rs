@@ -14,6 +14,7 @@ mod fleet;
 mod paper;
 mod plan;
 mod run;
+mod vms;
 pub mod words;
 
 pub use event::event;

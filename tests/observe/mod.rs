@@ -1,5 +1,6 @@
 //! The fleet as it is read: from a recorded host, from scripted servers.
 
+mod around;
 mod reading;
 mod recorded;
 

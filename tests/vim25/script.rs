@@ -246,6 +246,8 @@ impl Server {
                 let filter = format!("<returnval type=\"PropertyFilter\">session[x]filter-{}</returnval>", seen.nth);
                 Reply::ok(&seen.call, &filter)
             }
+            // No setting is set.
+            "QueryOptions" => Reply::fault("InvalidName", "<name>x</name>", "The name is invalid."),
             "DestroyView" | "DestroyPropertyFilter" | "CancelRetrievePropertiesEx" | "DestroyCollector" => {
                 Reply::ok(&seen.call, "")
             }

@@ -159,7 +159,6 @@ impl Fault {
             ("privilegeId", "privilege"),
             ("invalidProperty", "argument"),
             ("name", "name"),
-            ("device", "device"),
             ("failedHostName", "host"),
         ];
         for (name, word) in named {
