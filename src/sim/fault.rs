@@ -30,6 +30,21 @@ impl VimFault {
             }
             "HostConfigFault" => "The operation failed, the host's configuration was not changed.",
             "NotSupported" => "The operation is not supported on the object.",
+            "InsufficientGraphicsResourcesFault" => {
+                "The amount of graphics resource available in the parent resource pool is insufficient for the operation."
+            }
+            "InsufficientMemoryResourcesFault" => {
+                "The host does not have sufficient memory resources to satisfy the reservation."
+            }
+            "InsufficientFailoverResourcesFault" => {
+                "Insufficient resources to satisfy configured failover level for vSphere HA."
+            }
+            "NoCompatibleHost" => "No host is compatible with the virtual machine.",
+            "DrsDisabledOnVm" => "DRS is disabled on the virtual machine.",
+            "ToolsUnavailable" => {
+                "Cannot complete operation because VMware Tools is not running in this virtual machine."
+            }
+            "InvalidPowerState" => "The attempted operation cannot be performed in the current state.",
             "InvalidCollectorVersion" => "The version that was given is not one of this collector.",
             _ => "A general system error occurred.",
         };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::behaviour::{Moment, TaskFate};
 use super::document::{Face, Fault, FaultRule, Lie};
+use super::world::task::Failure;
 
 /// What strikes one call.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +55,15 @@ pub(in crate::sim) struct Seen<'a> {
     pub objects: &'a [(Option<String>, String)],
 }
 
+/// The name under which rules know a move by which DRS empties a host.
+const EVACUATION: &str = "evacuation";
+
 impl<'a> Seen<'a> {
+    /// A move by which DRS empties a host: no call, so that only rules which name it match.
+    pub fn evacuation(objects: &'a [(Option<String>, String)]) -> Self {
+        Self { face: Face::Soap, method: EVACUATION, write: false, objects }
+    }
+
     /// What a host's SSH server is asked for.
     pub fn ssh(method: &'a str, write: bool, objects: &'a [(Option<String>, String)]) -> Self {
         Self { face: Face::Ssh, method, write, objects }
@@ -64,7 +73,7 @@ impl<'a> Seen<'a> {
 impl FaultRule {
     fn matches(&self, seen: &Seen<'_>) -> bool {
         let method = match self.method.as_str() {
-            "*" => true,
+            "*" => seen.method != EVACUATION,
             "write" => seen.write,
             method => method == seen.method,
         };
@@ -91,7 +100,7 @@ impl Moment<'_> {
                 Fault::DropAfter => struck.drop_after = true,
                 Fault::Delay(span) => struck.delay += span.0,
                 Fault::Fault(kind) => struck.fault = Some(kind.clone()),
-                Fault::TaskFault(kind) => struck.fate.doomed = Some(kind.clone()),
+                Fault::TaskFault(kind) => struck.fate.doomed = Some(Failure::of(kind)),
                 Fault::TaskHangs => struck.fate.hangs = true,
                 Fault::Status(status) => struck.status = Some(*status),
                 Fault::EndSession => struck.end_session = true,

@@ -16,10 +16,12 @@
 
 mod behaviour;
 pub mod document;
+mod drs;
 mod fault;
 mod faults;
 mod gpus;
 mod network;
+mod seats;
 mod server;
 mod soap;
 mod ssh;
@@ -28,4 +30,4 @@ mod world;
 pub use network::SimNetwork;
 pub use server::{ServeError, Served, serve};
 pub use ssh::{ServedShell, serve_shells};
-pub use world::{HostTally, Tally, World, WorldError, Write};
+pub use world::{HostTally, Tally, VmTally, World, WorldError, Write};

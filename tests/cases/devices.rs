@@ -117,7 +117,7 @@ async fn a15_profiles_in_use_are_read_without_touching_anything() {
 /// anything is asked of it, and the others go on.
 #[tokio::test(start_paused = true)]
 async fn b01_a_host_with_a_vm_powered_on_is_refused_by_name_and_nothing_hangs() {
-    for device in ["{vgpu: nvidia_h100l-47c}", "{dynamicDirectPath: train}", "{other: VirtualPCIPassthroughX}"] {
+    for device in ["{vgpu: nvidia_h100l-47c}", "{other: VirtualPCIPassthroughX}"] {
         let vms = format!("vms: [{{name: serve-1, host: esx-01, power: on, devices: [{device}]}}]");
         let lab = four(VGPU, &format!("[{{mode: {PASSTHROUGH}}}]"), &vms);
         let plan = lab.plan().await;

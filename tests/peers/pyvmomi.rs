@@ -36,6 +36,9 @@ spec:
             - name: one
               host: esx-02
               power: on
+              devices: [{vgpu: grid_a100-40c}]
+            - name: two
+              host: esx-02
               devices: [{vgpu: grid_a100-40c}, {dynamicDirectPath: train}]
 "#;
 
@@ -94,7 +97,7 @@ async fn pyvmomi_logs_in_walks_the_inventory_and_reads_graphics_and_pci_state() 
     let two = &seen["hosts"]["esx-02"];
     assert_eq!(two["nvidia"].as_array().unwrap().len(), 5, "a GPU and its virtual functions");
     assert_eq!(two["gpus"][A], json!(["sharedDirect", "sharedDirect", "sameSize", false, false]));
-    let backings = &seen["vms"]["one"];
+    let backings = &seen["vms"]["two"];
     assert!(backings[0].as_str().unwrap().ends_with("VmiopBackingInfo"), "{backings}");
     assert!(backings[1].as_str().unwrap().ends_with("DynamicBackingInfo"), "{backings}");
     assert!(peer.world.log().is_empty(), "nothing was written");

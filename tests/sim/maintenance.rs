@@ -53,7 +53,7 @@ async fn the_host_closes_when_the_last_vm_goes_and_takes_no_new_one() {
     let world = world_with(VGPU, &rest);
     let raw = Raw::login(&world).await;
     let task = raw.enter(0).await.ok().text("returnval");
-    pass(601).await;
+    pass(605).await;
     assert_eq!(raw.state(&task).await, "success");
     let log = world.log();
     let tried = log.iter().find(|write| write.who == "dev").unwrap();

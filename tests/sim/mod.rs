@@ -2,6 +2,7 @@
 //! any encoder or decoder of our own client.
 
 mod boot;
+mod evacuation;
 mod faults;
 mod graphics;
 mod maintenance;
@@ -10,4 +11,5 @@ mod reading;
 mod sessions;
 mod state;
 mod tasks;
+mod vms;
 mod wire;

@@ -10,7 +10,17 @@ use poolwright::sim::{SimNetwork, World};
 
 /// A world of one cluster; `spec` is what stands under `spec:` beside the vCenter, `hosts` the hosts.
 pub fn world_with(hosts: &str, rest: &str) -> World {
-    let text = format!(
+    world_of(&document(hosts, rest))
+}
+
+/// The world of a document.
+pub fn world_of(text: &str) -> World {
+    World::parse("lab.world.yaml", text.as_bytes()).unwrap()
+}
+
+/// The document of [`world_with`].
+pub fn document(hosts: &str, rest: &str) -> String {
+    format!(
         "apiVersion: poolwright/v1
 kind: World
 metadata: {{name: lab}}
@@ -26,8 +36,7 @@ spec:
 {hosts}
 {rest}
 "
-    );
-    World::parse("lab.world.yaml", text.as_bytes()).unwrap()
+    )
 }
 
 /// Two H100 in passthrough on one host.
@@ -169,13 +178,53 @@ impl Raw {
 
     /// The id of a host by its name.
     pub async fn host(&self, name: &str) -> String {
-        let answer = self.view("HostSystem", &["name"]).await.ok();
+        self.named("HostSystem", name).await
+    }
+
+    /// A method of a VM, by its name.
+    pub async fn vm(&self, method: &str, name: &str, parameters: &str) -> Answer {
+        let id = self.named("VirtualMachine", name).await;
+        self.method(method, "VirtualMachine", &id, parameters).await
+    }
+
+    /// A method of a VM that starts a task; how the task ends, `success` or the fault's type.
+    pub async fn vm_task(&self, method: &str, name: &str, parameters: &str) -> String {
+        let task = self.vm(method, name, parameters).await.ok().text("returnval");
+        pass(120).await;
+        self.ended(&task).await
+    }
+
+    /// How a task ended: `success`, `running`, or the fault's type.
+    pub async fn ended(&self, task: &str) -> String {
+        let info = self.read("Task", task, &["info"]).await.ok().body;
+        match element(&info, "error") {
+            Some(_) => info.split("<fault xsi:type=\"").nth(1).unwrap().split('"').next().unwrap().to_owned(),
+            None => element(&info, "state").unwrap(),
+        }
+    }
+
+    /// One property of a VM, as its text.
+    pub async fn vm_value(&self, name: &str, path: &str) -> String {
+        let id = self.named("VirtualMachine", name).await;
+        self.read("VirtualMachine", &id, &[path]).await.ok().text("val")
+    }
+
+    /// The host that a VM is on, and its power.
+    pub async fn place(&self, name: &str) -> (String, String) {
+        let host = self.vm_value(name, "runtime.host").await;
+        let host = self.read("HostSystem", &host, &["name"]).await.ok().text("val");
+        (host, self.vm_value(name, "runtime.powerState").await)
+    }
+
+    /// The id of an object by its name.
+    pub async fn named(&self, kind: &str, name: &str) -> String {
+        let answer = self.view(kind, &["name"]).await.ok();
         answer
             .body
             .split("<objects>")
             .find(|object| element(object, "val").as_deref() == Some(name))
             .and_then(|object| element(object, "obj"))
-            .unwrap_or_else(|| panic!("no host {name} in {}", answer.body))
+            .unwrap_or_else(|| panic!("no {kind} {name} in {}", answer.body))
     }
 
     /// Properties of all objects of a type, through a container view.

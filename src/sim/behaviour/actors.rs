@@ -10,9 +10,9 @@ use crate::sim::document::{Actor, Alarm, Deed, GpuMode, VgpuSize};
 use crate::sim::fault::VimFault;
 
 impl Moment<'_> {
-    /// Counts a call on a host; actors that wait for it act after their time.
-    pub fn count_call(&mut self, method: &str, host: &str) {
-        let count = self.state.calls.entry(format!("{method} {host}")).or_default();
+    /// Counts a call on an object; actors that wait for it act after their time.
+    pub fn count_call(&mut self, method: &str, object: &str) {
+        let count = self.state.calls.entry(format!("{method} {object}")).or_default();
         *count += 1;
         let count = *count;
         let due: Vec<(usize, std::time::Duration)> = self
@@ -21,8 +21,10 @@ impl Moment<'_> {
             .iter()
             .enumerate()
             .filter(|(_, actor)| {
-                actor.host == host
-                    && actor.once.as_ref().is_some_and(|once| once.method == method && once.on_call == count)
+                actor.once.as_ref().is_some_and(|once| {
+                    let wanted = once.object.as_ref().unwrap_or(&actor.host);
+                    wanted == object && once.method == method && once.on_call == count
+                })
             })
             .map(|(index, actor)| (index, actor.after.0))
             .collect();
@@ -63,8 +65,21 @@ impl Moment<'_> {
                 };
                 self.set_field(host, key, value)
             }
-            Deed::PowerOn { vm } => self.vm_power(vm, true),
-            Deed::PowerOff { vm } => self.vm_power(vm, false),
+            Deed::PowerOn { vm } => {
+                let vm = self.vm_named(vm)?;
+                let task = self.power_on(vm, None, &actor.who, TaskFate::default())?;
+                self.under_way(task)
+            }
+            Deed::PowerOff { vm } => {
+                let vm = self.vm_named(vm)?;
+                let task = self.power_off(vm, &actor.who, TaskFate::default())?;
+                self.under_way(task)
+            }
+            Deed::MoveIn { vm } => {
+                let vm = self.vm_named(vm)?;
+                let task = self.relocate(vm, host, &actor.who, TaskFate::default())?;
+                self.under_way(task)
+            }
             Deed::Alarm { name } => {
                 self.host(host)?.alarms.push(Alarm { name: name.clone(), status: "red".to_owned() });
                 Ok(())
@@ -72,12 +87,15 @@ impl Moment<'_> {
         }
     }
 
-    fn vm_power(&mut self, name: &str, on: bool) -> Result<(), VimFault> {
-        let Some(vm) = self.state.vms.iter().find(|(_, vm)| vm.name == name).map(|(number, _)| *number) else {
-            return Err(VimFault::named("NotFound"));
-        };
-        let done = if on { self.power_on(vm) } else { self.power_off(vm) };
-        if done { Ok(()) } else { Err(VimFault::named("InvalidState")) }
+    fn vm_named(&self, name: &str) -> Result<u32, VimFault> {
+        let found = self.state.vms.iter().find(|(_, vm)| vm.name == name).map(|(number, _)| *number);
+        found.ok_or_else(|| VimFault::named("NotFound"))
+    }
+
+    /// Fails if a task that was started is going to fail.
+    fn under_way(&self, task: u64) -> Result<(), VimFault> {
+        let doomed = self.state.tasks.get(&task).and_then(|task| task.doomed.as_ref());
+        doomed.map_or(Ok(()), |failure| Err(failure.fault()))
     }
 
     /// As somebody does it in the vSphere Client: one device, everything else as it is.
@@ -124,6 +142,7 @@ fn describe(deed: &Deed) -> (&'static str, String) {
         Deed::SetField { name, value } => ("SetField", format!("{name}={value}")),
         Deed::PowerOn { vm } => ("PowerOnVM_Task", vm.clone()),
         Deed::PowerOff { vm } => ("PowerOffVM_Task", vm.clone()),
+        Deed::MoveIn { vm } => ("RelocateVM_Task", vm.clone()),
         Deed::Alarm { name } => ("Alarm", name.clone()),
     }
 }

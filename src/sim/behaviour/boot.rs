@@ -16,7 +16,7 @@ use super::tasks::{NewTask, TaskFate};
 use crate::sim::document::{Connection, Power};
 use crate::sim::fault::VimFault;
 use crate::sim::world::state::Shown;
-use crate::sim::world::task::Task;
+use crate::sim::world::task::{Failure, Task};
 
 impl Moment<'_> {
     /// `RebootHost_Task`. Its task ends when the reboot begins: it proves nothing (§1.7).
@@ -30,7 +30,8 @@ impl Moment<'_> {
         }
         let takes = self.host(host)?.boot.shutdown.0;
         let reboots = fate.doomed.is_none() && !fate.hollow && !fate.hangs;
-        let task = self.start_task(NewTask { what: Task::REBOOT, host, user, cancelable: false, takes, fate });
+        let task =
+            self.start_task(NewTask { what: Task::REBOOT, host, vm: None, user, cancelable: false, takes, fate });
         if reboots {
             self.schedule(takes, Transition::GoesDown { host });
         }
@@ -38,8 +39,17 @@ impl Moment<'_> {
     }
 
     pub(super) fn goes_down(&mut self, host: u32) {
-        for vm in self.state.vms.values_mut().filter(|vm| vm.host == host) {
-            vm.power = if vm.power == Power::On { Power::Off } else { vm.power };
+        let affected = |vm: &crate::sim::world::vm::Vm| {
+            vm.host == host && vm.power == Power::On || vm.bound.as_ref().is_some_and(|bound| bound.to == host)
+        };
+        let vms: Vec<u32> = self.state.vms.iter().filter(|(_, vm)| affected(vm)).map(|(number, _)| *number).collect();
+        for vm in vms {
+            if let Some(task) = self.vm_task(vm) {
+                self.finish(task, Some(Failure::of("HostNotReachable")));
+            }
+            if self.state.vms.get(&vm).is_some_and(|vm| vm.host == host) {
+                self.turn_off(vm);
+            }
         }
         let Some(host_state) = self.state.hosts.get_mut(&host) else { return };
         host_state.connection = Connection::NotResponding;
@@ -137,7 +147,7 @@ impl Moment<'_> {
             return Err(VimFault::named("InvalidState"));
         }
         let takes = Duration::from_secs(5);
-        Ok(self.start_task(NewTask { what: Task::RECONNECT, host, user, cancelable: false, takes, fate }))
+        Ok(self.start_task(NewTask { what: Task::RECONNECT, host, vm: None, user, cancelable: false, takes, fate }))
     }
 
     pub(super) fn reconnected(&mut self, task: u64, host: u32) {
@@ -146,7 +156,7 @@ impl Moment<'_> {
             self.connects(host, Connection::Connected);
             self.finish(task, None);
         } else {
-            self.finish(task, Some("HostNotReachable"));
+            self.finish(task, Some(Failure::of("HostNotReachable")));
         }
     }
 

@@ -34,6 +34,10 @@ pub(in crate::sim) enum Transition {
     StorageBack { host: u32 },
     /// The HA agent is connected.
     AgentBack { host: u32 },
+    /// The guest of a VM has shut down.
+    ShutsDown { vm: u32 },
+    /// DRS looks at the host that this task closes.
+    DrsPasses { task: u64 },
     /// An actor acts: its place in the document.
     Acts { actor: usize },
 }

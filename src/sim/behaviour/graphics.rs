@@ -5,9 +5,9 @@ use super::Moment;
 use crate::model::PciAddress;
 use crate::sim::document::{DeviceTypeReading, HostDefaultReading, Readings, WhilePassthrough};
 use crate::sim::fault::VimFault;
-use crate::sim::gpus;
 use crate::sim::world::device::{Function, GraphicsEntry};
 use crate::sim::world::state::{Graphics, Host};
+use crate::sim::{gpus, seats};
 
 /// A `HostGraphicsConfig` that is sent.
 #[derive(Debug, Clone)]
@@ -61,10 +61,9 @@ impl Moment<'_> {
         Ok(())
     }
 
-    /// GPUs that a running VM uses: fixed devices by address; for a vGPU any GPU of the host that
-    /// offers its type, since the host chooses.
+    /// GPUs that a running VM uses.
     pub(super) fn busy_gpus(&self, number: u32) -> Vec<PciAddress> {
-        gpus::used_by_vms(self.state, number).into_iter().map(|(address, _)| address).collect()
+        seats::used_by_vms(self.state, number).into_iter().map(|(address, _)| address).collect()
     }
 }
 

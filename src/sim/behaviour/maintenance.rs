@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::Moment;
 use super::due::Transition;
 use super::tasks::{NewTask, TaskFate};
-use crate::sim::document::{Connection, HaInMaintenance, Power};
+use crate::sim::document::{Connection, HaInMaintenance};
 use crate::sim::fault::VimFault;
 use crate::sim::world::task::Task;
+use crate::sim::world::vm::Vm;
 
 /// Where a task that waits for VMs stands (KB 311316: "sits at 2 %").
 const STUCK_PERCENT: u32 = 2;
@@ -37,7 +38,7 @@ impl Moment<'_> {
         }
         self.nothing_else_runs(host)?;
         let takes = Duration::from_secs(self.host(host)?.enter_s);
-        let task = self.start_task(NewTask { what: Task::ENTER, host, user, cancelable: true, takes, fate });
+        let task = self.start_task(NewTask { what: Task::ENTER, host, vm: None, user, cancelable: true, takes, fate });
         if let Ok(timeout) = u64::try_from(timeout_s)
             && timeout > 0
         {
@@ -61,7 +62,7 @@ impl Moment<'_> {
         }
         self.nothing_else_runs(host)?;
         let takes = Duration::from_secs(self.host(host)?.exit_s);
-        let task = self.start_task(NewTask { what: Task::EXIT, host, user, cancelable: false, takes, fate });
+        let task = self.start_task(NewTask { what: Task::EXIT, host, vm: None, user, cancelable: false, takes, fate });
         if let Ok(timeout) = u64::try_from(timeout_s)
             && timeout > 0
         {
@@ -77,15 +78,17 @@ impl Moment<'_> {
         }
     }
 
-    /// VMs that keep a host from closing. vCenter moves its own vCLS agents away.
-    fn powered_on(&self, host: u32) -> bool {
-        self.state.vms.values().any(|vm| vm.host == host && vm.power == Power::On && !vm.vcls && !vm.template)
+    /// Whether VMs keep a host from closing: those that run there, and those that are about to. vCenter
+    /// moves its own vCLS agents away.
+    fn waits_for_vms(&self, host: u32) -> bool {
+        let soon = |vm: &Vm| vm.bound.as_ref().is_some_and(|bound| bound.to == host) && !vm.vcls;
+        self.state.vms.values().any(|vm| vm.runs_on(host) || soon(vm))
     }
 
     /// The host is closed, unless a VM is powered on: then the task goes on without an end and
     /// without an error (§3.4 "How it fails"; DESIGN §3, honesty rule 1).
     pub(super) fn try_close(&mut self, task: u64, host: u32) {
-        if self.powered_on(host) {
+        if self.waits_for_vms(host) {
             if let Some(task) = self.state.tasks.get_mut(&task) {
                 task.progress = Some(STUCK_PERCENT);
             }
@@ -119,29 +122,10 @@ impl Moment<'_> {
         self.finish(task, None);
     }
 
-    /// Powers a VM on. A host that is closed or closing takes none (honesty rule 1; F44).
-    pub(super) fn power_on(&mut self, vm: u32) -> bool {
-        let Some(host) = self.state.vms.get(&vm).map(|vm| vm.host) else { return false };
-        let closed = self.state.hosts.get(&host).is_none_or(|host| host.maintenance);
-        if closed || self.open_task(host, &[Task::ENTER]).is_some() {
-            return false;
-        }
-        if let Some(vm) = self.state.vms.get_mut(&vm) {
-            vm.power = Power::On;
-        }
-        true
-    }
-
-    /// Powers a VM off; a host that waits for it closes.
-    pub(super) fn power_off(&mut self, vm: u32) -> bool {
-        let Some(vm) = self.state.vms.get_mut(&vm) else { return false };
-        vm.power = Power::Off;
-        let host = vm.host;
-        if let Some(task) = self.open_task(host, &[Task::ENTER])
-            && self.state.tasks.get(&task).is_some_and(|task| task.progress == Some(STUCK_PERCENT))
-        {
+    /// A task that waits for VMs goes on once the last one is gone.
+    pub(super) fn may_close(&mut self, task: u64) {
+        if self.state.tasks.get(&task).is_some_and(|task| task.progress == Some(STUCK_PERCENT)) {
             self.schedule(Duration::ZERO, Transition::TaskEnds(task));
         }
-        true
     }
 }

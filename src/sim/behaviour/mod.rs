@@ -5,6 +5,7 @@
 //!   clock ─► advance: everything that was due, each at its own time
 //!
 //!   maintenance   enter, exit, VMs that keep a host from closing
+//!   power, moves  VMs: on, off, from host to host; DRS empties a host that closes
 //!   boot          reboot in stages
 //!   graphics      UpdateGraphicsConfig; what takes effect when
 //!   passthru      UpdatePassthruConfig
@@ -25,9 +26,11 @@ mod fields;
 mod graphics;
 mod maintenance;
 mod moment;
+mod moves;
 mod nvidia_query;
 mod nvidia_smi;
 mod passthru;
+mod power;
 mod shell;
 mod tasks;
 

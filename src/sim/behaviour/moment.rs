@@ -55,6 +55,8 @@ impl Moment<'_> {
             Transition::CatchesUp { host } => self.catches_up(host),
             Transition::StorageBack { host } => self.storage_back(host),
             Transition::AgentBack { host } => self.agent_back(host),
+            Transition::ShutsDown { vm } => self.shuts_down(vm),
+            Transition::DrsPasses { task } => self.drs_passes(task),
             Transition::Acts { actor } => self.acts(actor),
         }
     }
@@ -89,8 +91,19 @@ impl Moment<'_> {
             at: self.state.time,
             user: user.to_owned(),
             host,
+            vm: None,
             message,
         });
+    }
+
+    /// Lists an event of a VM; `what` follows its name.
+    pub fn vm_event(&mut self, kind: &str, number: u32, what: &str) {
+        let Some(vm) = self.state.vms.get(&number) else { return };
+        let (host, message) = (Some(vm.host), format!("{} {what}", vm.name));
+        self.event(kind, host, "", message);
+        if let Some(event) = self.state.events.last_mut() {
+            event.vm = Some(number);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::Moment;
 use super::due::Transition;
 use super::moment::later;
 use crate::sim::fault::VimFault;
-use crate::sim::world::task::{Task, TaskState};
+use crate::sim::world::task::{Failure, Task, TaskState};
 
 /// From the call to the start of a task: short, and not nothing, so that `queued` can be seen.
 const IN_QUEUE: Duration = Duration::from_millis(200);
@@ -15,7 +15,7 @@ const IN_QUEUE: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Default)]
 pub(in crate::sim) struct TaskFate {
     /// Ends with this fault.
-    pub doomed: Option<String>,
+    pub doomed: Option<Failure>,
     /// Never ends.
     pub hangs: bool,
     /// Ends well, without effect.
@@ -26,6 +26,7 @@ pub(in crate::sim) struct TaskFate {
 pub(super) struct NewTask<'a> {
     pub what: &'a str,
     pub host: u32,
+    pub vm: Option<u32>,
     pub user: &'a str,
     pub cancelable: bool,
     pub takes: Duration,
@@ -36,10 +37,11 @@ impl Moment<'_> {
     /// Starts a task that ends after its time.
     pub(super) fn start_task(&mut self, new: NewTask<'_>) -> u64 {
         let number = self.state.number();
-        let NewTask { what, host, user, cancelable, takes, fate } = new;
+        let NewTask { what, host, vm, user, cancelable, takes, fate } = new;
         let task = Task {
             what: what.to_owned(),
             host,
+            vm,
             user: user.to_owned(),
             state: TaskState::Queued,
             progress: None,
@@ -73,6 +75,9 @@ impl Moment<'_> {
             task.state = TaskState::Running;
             task.started_at = Some(time);
             task.progress = Some(0);
+            if task.what == Task::ENTER {
+                self.drs_passes(number);
+            }
         }
     }
 
@@ -82,9 +87,12 @@ impl Moment<'_> {
         if task.hangs {
             return;
         }
-        let (what, host, hollow) = (task.what.clone(), task.host, task.hollow);
-        if let Some(fault) = task.doomed.clone() {
-            self.finish(number, Some(&fault));
+        let (what, host, vm, hollow) = (task.what.clone(), task.host, task.vm, task.hollow);
+        if let Some(failure) = task.doomed.clone() {
+            match (what.as_str(), vm) {
+                (Task::DRS_MOVE | Task::RELOCATE, Some(vm)) => self.move_failed(number, vm, failure),
+                _ => self.finish(number, Some(failure)),
+            }
             return;
         }
         if hollow {
@@ -95,23 +103,30 @@ impl Moment<'_> {
             Task::ENTER => self.try_close(number, host),
             Task::EXIT => self.open_host(number, host),
             Task::RECONNECT => self.reconnected(number, host),
+            Task::POWER_ON => self.powered_on(number),
+            Task::RELOCATE | Task::DRS_MOVE => self.arrives(number),
+            Task::POWER_OFF => {
+                self.finish(number, None);
+                vm.into_iter().for_each(|vm| self.turn_off(vm));
+            }
             _ => self.finish(number, None),
         }
     }
 
     pub(super) fn task_expires(&mut self, number: u64) {
         if self.state.tasks.get(&number).is_some_and(|task| task.state.is_open() && !task.hangs) {
-            self.finish(number, Some("Timedout"));
+            self.finish(number, Some(Failure::of("Timedout")));
         }
     }
 
-    /// Ends a task.
-    pub(super) fn finish(&mut self, number: u64, fault: Option<&str>) {
+    /// Ends a task; what it had bound is free again.
+    pub(super) fn finish(&mut self, number: u64, fault: Option<Failure>) {
+        self.take_bound(number);
         let (time, retention) = (self.state.time, self.spec.vcenter.task_retention.0);
         if let Some(task) = self.state.tasks.get_mut(&number) {
             task.state = if fault.is_some() { TaskState::Error } else { TaskState::Success };
-            task.fault = fault.map(str::to_owned);
             task.progress = fault.is_none().then_some(100).or(task.progress);
+            task.fault = fault;
             task.completed_at = Some(time);
             task.forgotten_at = Some(later(time, retention));
             self.changed = true;
@@ -129,7 +144,7 @@ impl Moment<'_> {
             return Err(VimFault::named("NotSupported"));
         }
         task.cancelled = true;
-        self.finish(number, Some("RequestCanceled"));
+        self.finish(number, Some(Failure::of("RequestCanceled")));
         Ok(())
     }
 }

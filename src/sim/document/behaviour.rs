@@ -164,7 +164,7 @@ pub struct FaultRule {
     pub face: Face,
     /// Name of the method on the wire, `EnterMaintenanceMode_Task`; of SSH `connect` or the program:
     /// `nvidia-smi`, `nvidia-smi -mig`, `nvdGpuMgmtDaemon`. `*` for any, `write` for any that changes
-    /// something.
+    /// something, `evacuation` for a move by which DRS empties a host that closes.
     pub method: String,
     /// Name or id of the object; a read matches if the object is among what it reads. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,7 +261,10 @@ pub struct Actor {
 pub struct Trigger {
     /// Name of the method on the wire.
     pub method: String,
-    /// Which call of it on the actor's host, from 1.
+    /// Name of the object that is called, a VM's or another host's; none: the actor's host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Which call of it on that object, from 1.
     #[serde(default = "one")]
     pub on_call: u32,
 }
@@ -290,13 +293,18 @@ pub enum Deed {
         /// Value.
         value: String,
     },
-    /// Powers on a VM.
+    /// Powers on a VM, where DRS puts it.
     PowerOn {
         /// Name of the VM.
         vm: String,
     },
     /// Powers off a VM.
     PowerOff {
+        /// Name of the VM.
+        vm: String,
+    },
+    /// Moves a VM to the host, as DRS does to balance a cluster.
+    MoveIn {
         /// Name of the VM.
         vm: String,
     },

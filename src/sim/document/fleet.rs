@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Span;
 use super::behaviour::{Actor, Boot, FaultRule, Readings};
 use super::shell::Shell;
+use super::vm::{Drs, Vm};
 
 /// `spec` of `kind: World`: a fleet and how it behaves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -138,6 +139,9 @@ pub struct Cluster {
     /// vSphere HA.
     #[serde(default)]
     pub ha: Ha,
+    /// DRS.
+    #[serde(default)]
+    pub drs: Drs,
     /// Hosts.
     #[serde(default)]
     pub hosts: Vec<HostGroup>,
@@ -153,6 +157,9 @@ pub struct Ha {
     /// Whether it is on: then hosts have an HA agent.
     #[serde(default)]
     pub enabled: bool,
+    /// Admission control: hosts that must stay beside those that may fail; none: it is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admission: Option<u32>,
 }
 
 /// Hosts that are alike.
@@ -388,53 +395,4 @@ pub struct Alarm {
     pub name: String,
     /// `red` or `yellow`.
     pub status: String,
-}
-
-/// A VM.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Vm {
-    /// Name.
-    pub name: String,
-    /// Name of its host.
-    pub host: String,
-    /// Power.
-    #[serde(default)]
-    pub power: Power,
-    /// GPU devices.
-    #[serde(default)]
-    pub devices: Vec<VmDevice>,
-    /// A template.
-    #[serde(default)]
-    pub template: bool,
-    /// A vCLS agent, managed by vCenter itself.
-    #[serde(default)]
-    pub vcls: bool,
-}
-
-/// Power of a VM.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Power {
-    /// Powered on.
-    On,
-    /// Powered off.
-    #[default]
-    Off,
-    /// Suspended.
-    Suspended,
-}
-
-/// A GPU device of a VM, by its backing (vsphere-gpu §1.6).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum VmDevice {
-    /// vGPU: the type.
-    Vgpu(String),
-    /// DirectPath I/O: the address.
-    DirectPath(String),
-    /// Dynamic DirectPath I/O: the label it asks for.
-    DynamicDirectPath(String),
-    /// A backing that no client knows: the name of the type.
-    Other(String),
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   document/
-//!     fleet       vCenter, datacenters, clusters, hosts, GPUs, VMs
+//!     fleet       vCenter, datacenters, clusters, hosts, GPUs
+//!     vm          VMs, and the DRS of their cluster
 //!     shell       who may log in to a host, and what runs there
 //!     behaviour   readings, boot, faults, actors: how the fleet behaves
 //! ```
@@ -12,6 +13,7 @@
 mod behaviour;
 mod fleet;
 mod shell;
+mod vm;
 
 pub use crate::document::Span;
 pub use behaviour::{
@@ -19,7 +21,8 @@ pub use behaviour::{
     Readings, RebindReading, SshPassword, Trigger, WhilePassthrough,
 };
 pub use fleet::{
-    Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, Power, StartPower,
-    User, VcenterSpec, VgpuSize, Vm, VmDevice, WorldSpec,
+    Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, StartPower, User,
+    VcenterSpec, VgpuSize, WorldSpec,
 };
 pub use shell::{Lockdown, Monitor, ServicePolicy, Shell, ShellUser, SshService};
+pub use vm::{Drs, DrsLevel, DrsOverride, Firmware, Owner, Power, Tools, Vm, VmDevice};

@@ -4,7 +4,7 @@ use super::collector::{fetch, page};
 use super::filter::Filter;
 use super::lists::{create_collector, query_events, read_next};
 use super::objects::Object;
-use super::properties::{Source, option, service_content, software};
+use super::properties::{Source, devices, option, profiles, service_content, software};
 use super::request::{Call, boolean, reference};
 use super::select::{Plan, select};
 use super::session::{Session, View};
@@ -16,7 +16,7 @@ use crate::sim::faults::Struck;
 use crate::vim25::wire::Node;
 
 /// Methods that change the fleet or what is written on it: they are in the world's log.
-const WRITES: [&str; 15] = [
+const WRITES: [&str; 20] = [
     "EnterMaintenanceMode_Task",
     "ExitMaintenanceMode_Task",
     "RebootHost_Task",
@@ -32,6 +32,11 @@ const WRITES: [&str; 15] = [
     "StopService",
     "RestartService",
     "UpdateServicePolicy",
+    "PowerOnVM_Task",
+    "PowerOffVM_Task",
+    "ShutdownGuest",
+    "RelocateVM_Task",
+    "UpdateOptions",
 ];
 
 /// Whether a method changes something.
@@ -57,10 +62,11 @@ pub(super) fn subject(moment: &Moment<'_>, call: &Call, object: &Object) -> (Opt
     let entity = call.get("entity").and_then(reference).filter(|_| is_write(&call.method));
     let about = match (entity.and_then(|entity| Object::find(moment.state, None, &entity)), object) {
         (Some(entity), _) => entity,
-        (None, Object::Task(task)) => {
-            let host = moment.state.tasks.get(task).map(|task| task.host);
-            let name = host.and_then(|host| moment.state.hosts.get(&host)).map(|host| host.name.clone());
-            return (name, format!("task-{task}"));
+        (None, Object::Task(number)) => {
+            let task = moment.state.tasks.get(number);
+            let of = task.map(|task| task.vm.map_or(Object::Host(task.host), Object::Vm));
+            let name = of.and_then(|of| of.name(moment.state).map(str::to_owned));
+            return (name, format!("task-{number}"));
         }
         (None, object) => object.clone(),
     };
@@ -85,9 +91,11 @@ impl Doing<'_, '_> {
         if !is_write(&self.call.method) {
             return self.read();
         }
+        let before = self.moment.state.next;
         let result = self.write();
-        let fate = &self.struck.fate;
-        let effect = result.is_ok() && !self.struck.hollow && fate.doomed.is_none();
+        // A task that is going to fail changes nothing.
+        let doomed = self.moment.state.tasks.range(before..).any(|(_, task)| task.doomed.is_some());
+        let effect = result.is_ok() && !self.struck.hollow && !doomed;
         log_write(self.moment, self.who, self.call, &self.object, effect);
         result
     }
@@ -118,6 +126,9 @@ impl Doing<'_, '_> {
                 task(self.moment.reboot(host, &user, force, fate)?)
             }
             "ReconnectHost_Task" => task(self.moment.reconnect(self.host()?, &user, fate)?),
+            "PowerOnVM_Task" => self.power_on(),
+            "PowerOffVM_Task" => self.power_off(),
+            "RelocateVM_Task" => self.relocate(),
             // From here on a lie is an answer without anything else.
             "AddCustomFieldDef" if hollow => Ok(vec![field_def(101, call)]),
             _ if hollow => Ok(Vec::new()),
@@ -156,6 +167,8 @@ impl Doing<'_, '_> {
                 let host = self.entity_host()?;
                 self.moment.set_field(host, key(call), call.text("value").unwrap_or_default()).map(|()| Vec::new())
             }
+            "ShutdownGuest" => self.shutdown_guest(),
+            "UpdateOptions" => self.update_options(),
             "LogUserEvent" => {
                 let host = self.entity_host()?;
                 let message = call.text("msg").unwrap_or_default().to_owned();
@@ -240,6 +253,15 @@ impl Doing<'_, '_> {
                 let packages = software(self.moment.host(host)?);
                 Ok(returned(Kind::Data("SoftwarePackage"), &Value::List(packages), version))
             }
+            "RetrieveVgpuProfileInfo" | "RetrieveVgpuDeviceInfo" => {
+                let host = self.host()?;
+                let (kind, found) = if call.method == "RetrieveVgpuProfileInfo" {
+                    ("VirtualMachineVgpuProfileInfo", profiles(self.moment.state, host))
+                } else {
+                    ("VirtualMachineVgpuDeviceInfo", devices(self.moment.state, host))
+                };
+                Ok(returned(Kind::Data(kind), &Value::List(found), version))
+            }
             // After a boot these calls do not help: the worst case.
             "RefreshGraphicsManager" => {
                 let host = self.host()?;
@@ -322,7 +344,7 @@ impl Doing<'_, '_> {
     }
 }
 
-fn task(number: u64) -> Result<Vec<Node>, VimFault> {
+pub(super) fn task(number: u64) -> Result<Vec<Node>, VimFault> {
     Ok(vec![Node::reference("returnval", "Task", &format!("task-{number}"))])
 }
 

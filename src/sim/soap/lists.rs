@@ -12,14 +12,24 @@ use crate::sim::world::task::Task;
 use crate::vim25::wire::Node;
 use jiff::Timestamp;
 
-/// The host that a filter's `entity` names; `Err` if the filter names something else.
-fn host_of(filter: &Node, state: &State) -> Result<Option<u32>, VimFault> {
+/// The host or VM that a filter's `entity` names; `Err` if the filter names something else.
+fn entity_of(filter: &Node, state: &State) -> Result<Option<Object>, VimFault> {
     let Some(entity) = filter.get("entity").and_then(|entity| entity.get("entity")).and_then(reference) else {
         return Ok(None);
     };
     match Object::find(state, None, &entity) {
-        Some(object) => object.host().map(Some).ok_or_else(|| VimFault::argument("filter.entity")),
+        Some(object @ (Object::Host(_) | Object::Vm(_))) => Ok(Some(object)),
+        Some(_) => Err(VimFault::argument("filter.entity")),
         None => Err(VimFault::gone(&entity.kind, &entity.id)),
+    }
+}
+
+/// Whether something that happened to a host, or to a VM of it, is about an object itself.
+fn is_about(object: &Object, host: Option<u32>, vm: Option<u32>) -> bool {
+    match object {
+        Object::Vm(wanted) => vm == Some(*wanted),
+        Object::Host(wanted) => vm.is_none() && host == Some(*wanted),
+        _ => false,
     }
 }
 
@@ -30,7 +40,7 @@ fn time_of(filter: &Node, name: &str) -> Option<Timestamp> {
 /// `CreateCollectorForTasks`: it keeps what `recentTask` has lost, and starts at the oldest.
 pub(super) fn create_collector(state: &State, session: &mut Session, call: &Call) -> Result<Vec<Node>, VimFault> {
     let Some(filter) = call.get("filter") else { return Err(VimFault::argument("filter")) };
-    let host = host_of(filter, state)?;
+    let about = entity_of(filter, state)?;
     let (from, until) = (time_of(filter, "beginTime"), time_of(filter, "endTime"));
     let users: Vec<&str> = filter
         .get("userName")
@@ -43,7 +53,7 @@ pub(super) fn create_collector(state: &State, session: &mut Session, call: &Call
         _ => Some(task.queued_at),
     };
     let matches = |task: &Task| {
-        host.is_none_or(|host| task.host == host)
+        about.as_ref().is_none_or(|about| is_about(about, Some(task.host), task.vm))
             && from.is_none_or(|from| when(task).is_some_and(|at| at >= from))
             && until.is_none_or(|until| when(task).is_some_and(|at| at <= until))
             && (users.is_empty() || users.iter().any(|user| same_user(user, &task.user)))
@@ -78,7 +88,7 @@ pub(super) fn read_next(from: Source<'_>, history: &mut History, call: &Call) ->
 }
 
 /// Wire types of the events that happen here.
-const EVENTS: [&str; 7] = [
+const EVENTS: [&str; 12] = [
     "EnteringMaintenanceModeEvent",
     "EnteredMaintenanceModeEvent",
     "ExitMaintenanceModeEvent",
@@ -86,16 +96,21 @@ const EVENTS: [&str; 7] = [
     "HostConnectionLostEvent",
     "HostDisconnectedEvent",
     "GeneralUserEvent",
+    "VmPoweredOnEvent",
+    "VmPoweredOffEvent",
+    "VmMigratedEvent",
+    "VmFailedMigrateEvent",
+    "NoMaintenanceModeDrsRecommendationForVM",
 ];
 
 /// `QueryEvents`.
 pub(super) fn query_events(state: &State, call: &Call) -> Result<Vec<Node>, VimFault> {
     let Some(filter) = call.get("filter") else { return Err(VimFault::argument("filter")) };
-    let host = host_of(filter, state)?;
+    let about = entity_of(filter, state)?;
     let (from, until) = (time_of(filter, "beginTime"), time_of(filter, "endTime"));
     let kinds: Vec<&str> = filter.all("eventTypeId").map(|kind| kind.text.trim_start_matches("vim.event.")).collect();
     let matches = |event: &&Event| {
-        host.is_none_or(|host| event.host == Some(host))
+        about.as_ref().is_none_or(|about| is_about(about, event.host, event.vm))
             && from.is_none_or(|from| event.at >= from)
             && until.is_none_or(|until| event.at <= until)
             && (kinds.is_empty() || kinds.contains(&event.kind.as_str()))
@@ -113,12 +128,16 @@ fn event_value(state: &State, event: &Event) -> Value {
             .reference("host", "HostSystem", format!("host-{id}"))
             .done()
     });
+    let vm = event.vm.and_then(|id| Some((id, state.vms.get(&id)?))).map(|(id, vm)| {
+        Data::of("VmEventArgument").text("name", &vm.name).reference("vm", "VirtualMachine", format!("vm-{id}")).done()
+    });
     Data::of(kind)
         .text("key", event.key)
         .text("chainId", event.key)
         .text("createdTime", event.at)
         .text("userName", &event.user)
         .some("host", argument)
+        .some("vm", vm)
         .text("fullFormattedMessage", &event.message)
         .some("message", (kind.starts_with("General")).then(|| Value::Text(event.message.clone())))
         .done()

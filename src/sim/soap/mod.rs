@@ -23,5 +23,6 @@ mod session;
 mod shape;
 mod value;
 mod versions;
+mod vms;
 
 pub(in crate::sim) use face::{Dropped, Face};

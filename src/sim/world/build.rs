@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::build_host::{NewHost, make_host};
+use super::build_vm::{check_overrides, make_vm};
 use super::error::WorldError;
-use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, State, Vm};
-use crate::model::{HostPattern, PciAddress};
+use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, State};
+use crate::model::HostPattern;
 use crate::sim::behaviour::{Due, Transition};
 use crate::sim::document::{
-    Cluster as ClusterSpec, Datacenter as DatacenterSpec, HostGroup, Vm as VmSpec, VmDevice, WorldSpec,
+    Cluster as ClusterSpec, Datacenter as DatacenterSpec, Drs, HostGroup, Vm as VmSpec, WorldSpec,
 };
 
 /// The error for a place in the document.
@@ -27,6 +28,7 @@ pub(super) fn state(spec: &WorldSpec) -> Result<State, WorldError> {
     for (index, datacenter) in spec.datacenters.iter().enumerate() {
         build.datacenter(datacenter, &format!("datacenters[{index}]"))?;
     }
+    super::build_vm::seat_all(&mut build.state)?;
     build.actors()?;
     Ok(build.state)
 }
@@ -141,7 +143,16 @@ impl<'a> Build<'a> {
             return Err(impossible(at, format!("the cluster `{name}` is there twice")));
         }
         let id = self.id();
-        let cluster = Cluster { name: name.clone(), parent, datacenter, is_cluster: true, ha: spec.ha.enabled };
+        check_overrides(spec, at)?;
+        let cluster = Cluster {
+            name: name.clone(),
+            parent,
+            datacenter,
+            is_cluster: true,
+            ha: spec.ha.enabled,
+            admission: spec.ha.admission.filter(|_| spec.ha.enabled),
+            drs: spec.drs.clone(),
+        };
         self.state.clusters.insert(id, cluster);
         let most = spec.hosts.iter().map(|group| group.datastores).max().unwrap_or(0);
         let datastores = self.datastores(datacenter, &name, most);
@@ -161,7 +172,15 @@ impl<'a> Build<'a> {
         let parent = self.host_folder(datacenter);
         for name in expand(&group.names, at)? {
             let id = self.id();
-            let compute = Cluster { name: name.clone(), parent, datacenter, is_cluster: false, ha: false };
+            let compute = Cluster {
+                name: name.clone(),
+                parent,
+                datacenter,
+                is_cluster: false,
+                ha: false,
+                admission: None,
+                drs: Drs::default(),
+            };
             self.state.clusters.insert(id, compute);
             let datastores = self.datastores(datacenter, &name, group.datastores);
             self.host(id, &name, group, &datastores, at)?;
@@ -220,23 +239,14 @@ impl<'a> Build<'a> {
         let Some((host, _)) = self.state.hosts.iter().find(|(_, host)| on_this(host)) else {
             return Err(impossible(&format!("{at}.host"), format!("the cluster has no host `{}`", spec.host)));
         };
-        for device in &spec.devices {
-            if let VmDevice::DirectPath(address) = device {
-                address.parse::<PciAddress>().map_err(|error| impossible(at, error.to_string()))?;
-            }
-        }
-        let folder = self.state.datacenters.get(&datacenter).map_or(ROOT, |known| known.vm_folder);
-        let vm = Vm {
-            name: spec.name.clone(),
-            host: *host,
-            datacenter,
-            folder,
-            uuid: uuid(&format!("vm {} {}", spec.host, spec.name)),
-            power: spec.power,
-            template: spec.template,
-            vcls: spec.vcls,
-            devices: spec.devices.clone(),
+        let host = *host;
+        let top = self.state.datacenters.get(&datacenter).map_or(ROOT, |known| known.vm_folder);
+        let folder = match &spec.folder {
+            // The last part is no folder, so one is added.
+            Some(path) => self.folders(top, FolderKind::Vm, &format!("{path}/-"), &format!("{at}.folder"))?.0,
+            None => top,
         };
+        let vm = make_vm(spec, datacenter, folder, host, at)?;
         let id = self.id();
         self.state.vms.insert(id, vm);
         Ok(())

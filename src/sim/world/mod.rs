@@ -10,6 +10,7 @@
 
 mod build;
 mod build_host;
+mod build_vm;
 pub(in crate::sim) mod device;
 mod error;
 mod handle;
@@ -18,9 +19,10 @@ mod snapshot;
 pub(in crate::sim) mod state;
 mod store;
 pub(in crate::sim) mod task;
+pub(in crate::sim) mod vm;
 
 pub(in crate::sim) use build::uuid;
 pub use error::WorldError;
 pub use handle::World;
-pub use snapshot::{HostTally, Tally};
+pub use snapshot::{HostTally, Tally, VmTally};
 pub use state::Write;

@@ -7,13 +7,32 @@ use serde_json::{Map, Value, json};
 
 use super::device::Function;
 use super::state::{Host, State};
+use super::vm::Vm;
 use super::{World, Write};
+use crate::sim::document::Power;
 
 /// What happened to a world, as the world itself counts it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// By host name.
     pub hosts: BTreeMap<String, HostTally>,
+    /// By VM name.
+    pub vms: BTreeMap<String, VmTally>,
+}
+
+/// What happened to a VM, whoever did it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmTally {
+    /// Name of the host that it is on.
+    pub host: String,
+    /// Whether it is powered on.
+    pub on: bool,
+    /// Moves while it was powered on.
+    pub moves: u32,
+    /// Times that it went from on to off.
+    pub stops: u32,
+    /// Times that it was powered on.
+    pub starts: u32,
 }
 
 /// What happened to a host.
@@ -37,13 +56,23 @@ impl World {
     /// What happened so far.
     pub fn tally(&self) -> Tally {
         self.look(|moment| {
-            let State { hosts, log, .. } = &*moment.state;
+            let State { hosts, vms, log, .. } = &*moment.state;
             let of = |host: &Host| HostTally {
                 boots: host.boots,
                 in_maintenance: host.maintenance,
                 writes: writes(log, &host.name),
             };
-            Tally { hosts: hosts.values().map(|host| (host.name.clone(), of(host))).collect() }
+            let of_vm = |vm: &Vm| VmTally {
+                host: hosts.get(&vm.host).map(|host| host.name.clone()).unwrap_or_default(),
+                on: vm.power == Power::On,
+                moves: vm.counts.moves,
+                stops: vm.counts.stops,
+                starts: vm.counts.starts,
+            };
+            Tally {
+                hosts: hosts.values().map(|host| (host.name.clone(), of(host))).collect(),
+                vms: vms.values().map(|vm| (vm.name.clone(), of_vm(vm))).collect(),
+            }
         })
     }
 }
@@ -66,7 +95,10 @@ fn snapshot(state: &State) -> Value {
         .vms
         .iter()
         .map(|(number, vm)| {
-            let value = json!({ "name": vm.name, "host": format!("host-{}", vm.host), "power": vm.power, "devices": vm.devices });
+            let value = json!({
+                "name": vm.name, "host": format!("host-{}", vm.host), "power": vm.power, "devices": vm.devices,
+                "seats": vm.seats, "goesTo": vm.bound.as_ref().map(|bound| format!("host-{}", bound.to)),
+            });
             (format!("vm-{number}"), value)
         })
         .collect();

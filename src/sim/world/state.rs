@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::device::{Function, GraphicsEntry};
 use super::shell::Shell;
 use super::task::Task;
+use super::vm::Vm;
 use crate::sim::behaviour::Due;
-use crate::sim::document::{Alarm, Boot, Connection, Driver, Power, StartPower, VmDevice};
+use crate::sim::document::{Alarm, Boot, Connection, Driver, Drs, StartPower};
 
 /// The whole state. Ids are numbers that never change: `host-21` is entry 21 of `hosts`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +46,11 @@ impl State {
     pub fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
+    }
+
+    /// Whether a host is on its way into maintenance mode.
+    pub fn entering(&self, host: u32) -> bool {
+        self.tasks.values().any(|task| task.host == host && task.what == Task::ENTER && task.state.is_open())
     }
 }
 
@@ -94,6 +100,9 @@ pub(in crate::sim) struct Cluster {
     /// False for the compute resource of a host outside of clusters.
     pub is_cluster: bool,
     pub ha: bool,
+    /// Hosts that admission control of HA keeps for failures; none: it is off.
+    pub admission: Option<u32>,
+    pub drs: Drs,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -181,19 +190,6 @@ pub(in crate::sim) struct FieldValue {
     pub readable_at: Timestamp,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::sim) struct Vm {
-    pub name: String,
-    pub host: u32,
-    pub datacenter: u32,
-    pub folder: u32,
-    pub uuid: String,
-    pub power: Power,
-    pub template: bool,
-    pub vcls: bool,
-    pub devices: Vec<VmDevice>,
-}
-
 /// An event as `QueryEvents` lists it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::sim) struct Event {
@@ -203,6 +199,7 @@ pub(in crate::sim) struct Event {
     pub at: Timestamp,
     pub user: String,
     pub host: Option<u32>,
+    pub vm: Option<u32>,
     pub message: String,
 }
 

@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::sim::fault::VimFault;
+use crate::vim25::wire::Node;
+
 /// `TaskInfo.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,22 +33,57 @@ impl TaskState {
     }
 }
 
-/// A task on a host.
+/// What a task ends with instead of success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sim) struct Failure {
+    /// Wire type of the fault.
+    pub kind: String,
+    /// Its sentence, where it is not the usual one.
+    pub message: Option<String>,
+}
+
+impl Failure {
+    /// A fault of this type with its usual sentence.
+    pub fn of(kind: &str) -> Self {
+        Self { kind: kind.to_owned(), message: None }
+    }
+
+    /// With another sentence.
+    #[must_use]
+    pub fn saying(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// As the wire has it.
+    pub fn fault(&self) -> VimFault {
+        let fault = VimFault::named(&self.kind);
+        let fault = self.message.iter().fold(fault, |fault, message| fault.saying(message));
+        // Required by the type, and the same text again.
+        let reason = (self.kind == "GenericVmConfigFault").then(|| Node::leaf("reason", &fault.message));
+        reason.into_iter().fold(fault, VimFault::with)
+    }
+}
+
+/// A task on a host or a VM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::sim) struct Task {
     /// `HostSystem.enterMaintenanceMode`.
     pub what: String,
-    /// The host's number.
+    /// The host's number; of a VM's task that of its host when the task began.
     pub host: u32,
+    /// The VM, if it is a task on one.
+    pub vm: Option<u32>,
+    /// Who started it; empty: the system.
     pub user: String,
     pub state: TaskState,
     pub progress: Option<u32>,
     pub cancelable: bool,
     pub cancelled: bool,
-    /// Name of the fault it ended with.
-    pub fault: Option<String>,
-    /// The fault that it is going to end with instead of success.
-    pub doomed: Option<String>,
+    /// What it ended with.
+    pub fault: Option<Failure>,
+    /// What it is going to end with instead of success.
+    pub doomed: Option<Failure>,
     /// It never ends by itself.
     pub hangs: bool,
     /// It ends well and changes nothing.
@@ -62,4 +100,14 @@ impl Task {
     pub const EXIT: &str = "HostSystem.exitMaintenanceMode";
     pub const REBOOT: &str = "HostSystem.reboot";
     pub const RECONNECT: &str = "HostSystem.reconnect";
+    pub const POWER_ON: &str = "VirtualMachine.powerOn";
+    pub const POWER_OFF: &str = "VirtualMachine.powerOff";
+    pub const RELOCATE: &str = "VirtualMachine.relocate";
+    /// A vMotion that DRS decided on.
+    pub const DRS_MOVE: &str = "Drm.ExecuteVMotionLRO";
+
+    /// Whether DRS started it, of one of these kinds.
+    pub fn by_drs(&self, kinds: &[&str]) -> bool {
+        self.user.is_empty() && self.vm.is_some() && kinds.contains(&self.what.as_str())
+    }
 }

@@ -5,6 +5,7 @@ use super::super::value::{Data, Value, text};
 use super::Source;
 use crate::sim::document::Alarm;
 use crate::sim::world::state::{Host, State};
+use crate::sim::world::task::Task;
 
 /// References to objects.
 pub(super) fn references(state: &State, objects: impl IntoIterator<Item = Object>) -> Value {
@@ -98,11 +99,15 @@ pub(super) fn fields(state: &State, kind: &str) -> Vec<Value> {
 }
 
 fn recent_tasks(state: &State, object: &Object) -> Value {
-    let Object::Host(host) = object else { return Value::List(Vec::new()) };
+    let of = |task: &Task| match object {
+        Object::Host(host) => task.vm.is_none() && task.host == *host,
+        Object::Vm(vm) => task.vm == Some(*vm),
+        _ => false,
+    };
     let recent = state
         .tasks
         .iter()
-        .filter(|(_, task)| task.host == *host && task.forgotten_at.is_none_or(|forgotten| state.time < forgotten));
+        .filter(|(_, task)| of(task) && task.forgotten_at.is_none_or(|forgotten| state.time < forgotten));
     references(state, recent.map(|(id, _)| Object::Task(*id)))
 }
 
@@ -113,7 +118,7 @@ pub(super) fn inventory(from: Source<'_>, object: &Object, name: &str) -> Option
         (Object::Folder(_), "childEntity") => Some(references(state, object.children(state))),
         (Object::Folder(_), "childType") => Some(Value::List(vec![text("ManagedEntity")])),
         (Object::Datacenter(id), _) => datacenter(state, *id, name),
-        (Object::Cluster(id), _) => cluster(state, *id, name),
+        (Object::Cluster(id), _) => super::cluster::property(state, *id, name),
         (Object::ResourcePool(id), "owner") => Some(one(state, &Object::Cluster(*id))),
         (Object::ResourcePool(_), "resourcePool") => Some(Value::List(Vec::new())),
         (Object::Datastore(id), "summary") => {
@@ -152,40 +157,6 @@ fn datacenter(state: &State, id: u32, name: &str) -> Option<Value> {
         }
         "network" => Some(Value::List(Vec::new())),
         "configuration" => Some(Data::of("DatacenterConfigInfo").done()),
-        _ => None,
-    }
-}
-
-fn cluster(state: &State, id: u32, name: &str) -> Option<Value> {
-    let known = state.clusters.get(&id)?;
-    let hosts = || state.hosts.iter().filter(move |(_, host)| host.cluster == id);
-    match name {
-        "host" => Some(references(state, hosts().map(|(id, _)| Object::Host(*id)))),
-        "resourcePool" => Some(one(state, &Object::ResourcePool(id))),
-        "datastore" => {
-            let mut stores: Vec<u32> = hosts().flat_map(|(_, host)| host.datastores.iter().copied()).collect();
-            stores.sort_unstable();
-            stores.dedup();
-            Some(references(state, stores.into_iter().map(Object::Datastore)))
-        }
-        "network" => Some(Value::List(Vec::new())),
-        "summary" => {
-            let effective = hosts().filter(|(_, host)| !host.maintenance).count();
-            let kind = if known.is_cluster { "ClusterComputeResourceSummary" } else { "ComputeResourceSummary" };
-            Some(
-                Data::of(kind)
-                    .text("numHosts", hosts().count())
-                    .text("numEffectiveHosts", effective)
-                    .text("overallStatus", "green")
-                    .done(),
-            )
-        }
-        "configurationEx" if known.is_cluster => Some(
-            Data::of("ClusterConfigInfoEx")
-                .set("dasConfig", Data::of("ClusterDasConfigInfo").text("enabled", known.ha).done())
-                .set("drsConfig", Data::of("ClusterDrsConfigInfo").text("enabled", false).done())
-                .done(),
-        ),
         _ => None,
     }
 }

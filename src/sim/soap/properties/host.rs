@@ -6,6 +6,7 @@ use super::Source;
 use super::entity::references;
 use super::host_config::{self, View};
 use crate::sim::document::{Connection, HaInMaintenance, StartPower};
+use crate::sim::seats;
 use crate::sim::world::state::{Host, State};
 
 /// `bootTime` drifts by fractions of a second between reads, since the host's clock is set by NTP
@@ -86,13 +87,17 @@ fn summary(from: Source<'_>, id: u32, host: &Host, view: &View<'_>) -> Value {
         .text("vmotionEnabled", true)
         .text("faultToleranceEnabled", false)
         .done();
+    let memory = u64::from(seats::reserved(from.state, id)) * 1024; // MB, of what VMs reserve
     let uptime = from.state.time.duration_since(host.boot_seen).as_secs();
     Data::of("HostListSummary")
         .reference("host", "HostSystem", format!("host-{id}"))
         .set("hardware", hardware)
         .set("runtime", runtime(from, host, view))
         .set("config", config)
-        .set("quickStats", Data::of("HostListSummaryQuickStats").text("uptime", uptime).done())
+        .set(
+            "quickStats",
+            Data::of("HostListSummaryQuickStats").text("overallMemoryUsage", memory).text("uptime", uptime).done(),
+        )
         .text("overallStatus", if host.alarms.iter().any(|alarm| alarm.status == "red") { "red" } else { "green" })
         // Not known to be set by graphics and passthrough changes (§3.1 [U]): here it never is, so that
         // nobody relies on it.

@@ -3,10 +3,10 @@
 use super::super::value::{Data, Value, text};
 use crate::model::PciAddress;
 use crate::sim::document::{Lockdown, ServicePolicy};
-use crate::sim::gpus;
 use crate::sim::world::device::{Function, Gpu};
 use crate::sim::world::shell::SSH;
 use crate::sim::world::state::{Graphics, Host, State};
+use crate::sim::{gpus, seats};
 
 /// Most virtual functions of a GPU (§5.3).
 const MAX_VIRTUAL_FUNCTIONS: u32 = 16;
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
             maintenance: old.map_or(host.maintenance, |old| old.maintenance),
             graphics,
             functions: functions.iter().filter(exists).collect(),
-            used: gpus::used_by_vms(state, id),
+            used: seats::used_by_vms(state, id),
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
     /// `config.sharedPassthruGpuTypes`: what can be started now, each once.
     fn vgpu_types(&self) -> Option<Value> {
         let mut names: Vec<&str> = Vec::new();
-        for name in self.gpus().flat_map(|(_, gpu)| gpus::types(gpu)) {
+        for name in self.gpus().flat_map(|(_, gpu)| gpus::types(gpu, &gpu.vgpu_mode)) {
             if !names.contains(&name) {
                 names.push(name);
             }

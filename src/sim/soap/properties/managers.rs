@@ -55,6 +55,11 @@ pub(in super::super) fn option(key: &str, value: &str) -> Value {
     Data::of("OptionValue").text("key", key).set("value", Value::Any(kind, value.to_owned())).done()
 }
 
+/// An `OptionValue` of type string, as those of DRS are.
+pub(super) fn text_option(key: &str, value: &str) -> Value {
+    Data::of("OptionValue").text("key", key).set("value", Value::Any("string", value.to_owned())).done()
+}
+
 /// `ServiceContent`, as recorded.
 pub(in super::super) fn service_content(spec: &WorldSpec) -> Value {
     // The build of the recorded vCenter; no behaviour depends on it.

@@ -1,6 +1,8 @@
 //! `Task` and `TaskInfo`.
 
+use super::super::objects::{Object, escape};
 use super::super::value::{Data, Value, text};
+use super::entity::one;
 use crate::sim::fault::VimFault;
 use crate::sim::world::state::State;
 use crate::sim::world::task::Task;
@@ -18,21 +20,32 @@ pub(in super::super) fn task_info(state: &State, id: u64) -> Option<Value> {
         Task::ENTER => "EnterMaintenanceMode_Task",
         Task::EXIT => "ExitMaintenanceMode_Task",
         Task::RECONNECT => "ReconnectHost_Task",
+        Task::POWER_ON => "PowerOnVM_Task",
+        Task::POWER_OFF => "PowerOffVM_Task",
+        Task::RELOCATE => "RelocateVM_Task",
+        Task::DRS_MOVE => "ExecuteVMotionLRO",
         _ => "RebootHost_Task",
     };
-    let reason = Data::of("TaskReasonUser").text("userName", &task.user).done();
+    let reason = match task.user.as_str() {
+        "" => Data::of("TaskReasonSystem").done(),
+        user => Data::of("TaskReasonUser").text("userName", user).done(),
+    };
+    let (entity, name) = match task.vm.and_then(|vm| Some((Object::Vm(vm), &state.vms.get(&vm)?.name))) {
+        Some(found) => found,
+        None => (Object::Host(task.host), &host.name),
+    };
     Some(
         Data::of("TaskInfo")
             .text("key", format!("task-{id}"))
             .reference("task", "Task", format!("task-{id}"))
             .text("name", method)
             .text("descriptionId", &task.what)
-            .reference("entity", "HostSystem", format!("host-{}", task.host))
-            .text("entityName", &host.name)
+            .set("entity", one(state, &entity))
+            .text("entityName", escape(name))
             .text("state", task.state.as_str())
             .text("cancelled", task.cancelled)
             .text("cancelable", task.cancelable && task.state.is_open())
-            .some("error", task.fault.as_deref().map(|kind| Value::Raw(localized(&VimFault::named(kind)))))
+            .some("error", task.fault.as_ref().map(|failure| Value::Raw(localized(&failure.fault()))))
             .some("progress", task.progress.filter(|_| task.state.is_open()).map(text))
             .set("reason", reason)
             .text("queueTime", task.queued_at)

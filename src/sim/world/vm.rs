@@ -1,0 +1,95 @@
+//! VMs and what they hold of a host.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::PciAddress;
+use crate::sim::document::{Firmware, Owner, Power, Span, Tools, VmDevice};
+
+/// A VM.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::sim) struct Vm {
+    pub name: String,
+    pub host: u32,
+    pub datacenter: u32,
+    pub folder: u32,
+    pub uuid: String,
+    pub power: Power,
+    pub template: bool,
+    pub vcls: bool,
+    pub devices: Vec<VmDevice>,
+    /// The host whose devices its fixed DirectPath devices name (`systemId`).
+    pub device_host: u32,
+    pub memory_gib: u32,
+    pub reserved_gib: u32,
+    pub migrate: bool,
+    pub firmware: Firmware,
+    pub extra: BTreeMap<String, String>,
+    pub managed_by: Option<Owner>,
+    pub tools: Tools,
+    pub refuses_shutdown: bool,
+    pub shutdown_takes: Span,
+    pub power_on_takes: Span,
+    pub move_takes: Span,
+    /// While powered on: where each device sits.
+    pub seats: Seats,
+    /// A power-on or a vMotion under way: its seats are taken already.
+    pub bound: Option<Bound>,
+    /// Its guest was asked to shut down and is about to.
+    pub shutting_down: bool,
+    /// Moves that failed, so that DRS tries others first.
+    pub failed_moves: u32,
+    pub counts: Counts,
+}
+
+/// Where each device of a VM sits, in the order of its devices; none of what needs no seat.
+pub(in crate::sim) type Seats = Vec<Option<Seat>>;
+
+/// Where a device of a VM sits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sim) struct Seat {
+    pub gpu: PciAddress,
+    /// The vGPU type as the catalogue spells it; none: the whole function, passed through.
+    pub vgpu: Option<String>,
+    /// In mixed-size mode its placement id, in MIG mode the memory slice at which its GPU instance
+    /// starts.
+    pub start: Option<u32>,
+}
+
+/// Where a VM is going to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::sim) struct Bound {
+    pub to: u32,
+    pub seats: Seats,
+    pub task: u64,
+}
+
+/// What happened to a VM.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sim) struct Counts {
+    /// Moves while powered on.
+    pub moves: u32,
+    /// Times that it went from on to off.
+    pub stops: u32,
+    /// Times that it was powered on.
+    pub starts: u32,
+}
+
+impl Vm {
+    /// Whether it runs on a host as far as people's VMs go: agents of vCenter's and templates do not
+    /// count.
+    pub fn runs_on(&self, host: u32) -> bool {
+        self.host == host && self.power == Power::On && !self.vcls && !self.template
+    }
+
+    /// An advanced setting, whatever the case of its value, as vSphere reads it.
+    pub fn setting(&self, key: &str) -> Option<String> {
+        self.extra.get(key).map(|value| value.trim().to_ascii_lowercase())
+    }
+
+    /// Whether an advanced setting is on.
+    pub fn is_set(&self, key: &str) -> bool {
+        matches!(self.setting(key).as_deref(), Some("true" | "1"))
+    }
+}
