@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::model::{At, HostName, HostPattern, PciAddress};
+use crate::model::{At, FolderPattern, HostName, HostPattern, NamePattern, PciAddress};
 
 use super::raw::{API_VERSION, Kind};
 
@@ -55,6 +55,18 @@ text_schema! {
         "description": "A host name; `*` is any text, `?` one character, `[01-16]` a range of numbers.",
         "minLength": 1,
         "examples": ["esx-gpu-01", "esx-gpu-0*", "esx-gpu-[01-16]"],
+    });
+    NamePattern = json_schema!({
+        "type": "string",
+        "description": "A name; `*` is any text, `?` one character.",
+        "minLength": 1,
+        "examples": ["serve-1", "serve-*"],
+    });
+    FolderPattern = json_schema!({
+        "type": "string",
+        "description": "Path of a folder, for what is in it and below; in a part, `*` is any text, `?` one character.",
+        "pattern": "^/",
+        "examples": ["/DC1/vm/serve", "/*/vm/train-?"],
     });
     PciAddress = json_schema!({
         "type": "string",

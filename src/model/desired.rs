@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::{AssignmentPolicy, At, HostName, HostRef, Mode, PciAddress};
+use super::{AssignmentPolicy, At, HostName, HostRef, Mode, PciAddress, VmRules};
 
 /// The wish of all pools of one site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct DesiredPool {
     pub host: HostSettings,
     /// Groups of the host's GPUs.
     pub gpus: Vec<GpuGroup>,
+    /// What may be done to the VMs on the hosts.
+    pub vms: VmRules,
     /// Rules of the rollout.
     pub rollout: RolloutRules,
     /// Findings that somebody accepted.

@@ -28,6 +28,7 @@ mod pci;
 mod roster;
 mod shell;
 mod vm;
+mod vm_rules;
 mod words;
 
 pub use at::{At, Place};
@@ -48,9 +49,10 @@ pub use observed::{
     HostRecord, HostService, HostView, Lockdown, NumaNode, Observed, Package, Parity, PassthruState, PciDevice,
     PowerState, Product, RunningTask, SiteIdentity, Tally,
 };
-pub use pattern::{HostGlob, HostPattern, HostPatternError};
+pub use pattern::{FolderPattern, HostGlob, HostPattern, HostPatternError, NamePattern, PatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};
 pub use shell::{GpuShellView, ShellView, Switch};
 pub use vm::{Firmware, ManagedBy, ToolsStatus, VmGpuDevice, VmRecord, VmView};
+pub use vm_rules::{MayMove, OnMismatch, VmRules, VmSelector};
 pub use words::{are, counted};

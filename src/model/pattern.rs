@@ -1,4 +1,4 @@
-//! Patterns of host names.
+//! Patterns of names: of hosts, and of VMs and their folders.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,30 +70,124 @@ impl<'p> HostGlob<'p> {
 
     /// Whether it takes the name.
     pub fn matches(self, name: &str) -> bool {
-        let pattern: Vec<char> = self.0.chars().collect();
-        let name: Vec<char> = name.chars().collect();
-        // The last `*` and how much of the name it has taken: going back to it is enough.
-        let (mut p, mut n, mut star) = (0, 0, None);
-        while n < name.len() {
-            match pattern.get(p) {
-                Some('*') => {
-                    star = Some((p, n));
-                    p += 1;
-                }
-                Some(&sign) if sign == '?' || sign == name[n] => {
-                    p += 1;
-                    n += 1;
-                }
-                _ => {
-                    let Some((at, taken)) = star else { return false };
-                    star = Some((at, taken + 1));
-                    (p, n) = (at + 1, taken + 1);
-                }
-            }
-        }
-        pattern[p..].iter().all(|&sign| sign == '*')
+        takes(self.0, name)
     }
 }
+
+/// Whether a glob of `*` and `?` takes a text.
+fn takes(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    // The last `*` and how much of the name it has taken: going back to it is enough.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&sign) if sign == '?' || sign == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => {
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                (p, n) = (at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|&sign| sign == '*')
+}
+
+/// A pattern of one name that may hold any sign: `*` any text, `?` one character. Names compare byte
+/// for byte.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamePattern(String);
+
+/// A pattern of the path of a folder and all below it: `/Prod/EU/DC1/vm/serve`, `/*/vm/serve-?`. `*`
+/// and `?` do not cross a `/`; names are written as paths of hosts are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FolderPattern(String);
+
+/// Why a text is no pattern of names or folders.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a pattern of {of}: {reason}")]
+pub struct PatternError {
+    /// The text as given.
+    pub text: String,
+    /// Of what.
+    pub of: &'static str,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl NamePattern {
+    /// Whether it takes the name.
+    pub fn matches(&self, name: &str) -> bool {
+        takes(&self.0, name)
+    }
+}
+
+impl FolderPattern {
+    /// Whether the folder of this path is one that it takes, or below one.
+    pub fn matches(&self, path: &str) -> bool {
+        let mut parts = path.trim_start_matches('/').split('/');
+        self.0.trim_matches('/').split('/').all(|own| parts.next().is_some_and(|part| takes(own, part)))
+    }
+}
+
+impl FromStr for NamePattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let fail = |reason| Err(PatternError { text: text.to_owned(), of: "VM names", reason });
+        match text {
+            "" => fail("it is empty"),
+            text if text.chars().any(char::is_control) => fail("it holds a control character"),
+            text => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+impl FromStr for FolderPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let fail = |reason| Err(PatternError { text: text.to_owned(), of: "folders", reason });
+        let inner = text.trim_matches('/');
+        match text {
+            text if !text.starts_with('/') => fail("it begins with `/`, as `/DC1/vm/serve` does"),
+            text if text.chars().any(char::is_control) => fail("it holds a control character"),
+            _ if inner.is_empty() || inner.split('/').any(str::is_empty) => fail("a part of it is empty"),
+            text => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+/// Written, read and shown as text.
+macro_rules! as_text {
+    ($($name:ident),+) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    )+};
+}
+as_text!(NamePattern, FolderPattern);
 
 impl FromStr for HostPattern {
     type Err = HostPatternError;
@@ -211,6 +305,25 @@ mod tests {
             let error = text.parse::<HostPattern>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn folders_take_what_is_below_them() {
+        let takes = |pattern: &str, path: &str| pattern.parse::<FolderPattern>().unwrap().matches(path);
+        assert!(takes("/DC1/vm/serve", "/DC1/vm/serve") && takes("/DC1/vm/serve/", "/DC1/vm/serve/a/b"));
+        assert!(!takes("/DC1/vm/serve", "/DC1/vm/serve-2") && !takes("/DC1/vm/serve", "/DC1/vm"));
+        assert!(takes("/*/vm/s?", "/DC1/vm/s1") && !takes("/*/serve", "/DC1/vm/serve"), "a star stays in its part");
+        for (text, why) in [("", "begins with"), ("DC1/vm", "begins with"), ("/", "empty"), ("/a//b", "empty")] {
+            let error = text.parse::<FolderPattern>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_of_vms_hold_any_sign() {
+        let takes = |pattern: &str, name: &str| pattern.parse::<NamePattern>().unwrap().matches(name);
+        assert!(takes("serve-*", "serve-1") && takes("a [1-2]", "a [1-2]") && !takes("a", "A"));
+        assert!("".parse::<NamePattern>().is_err() && "a\n".parse::<NamePattern>().is_err());
     }
 
     proptest! {

@@ -18,6 +18,7 @@ mod loaded;
 mod pool;
 mod resolve;
 mod roster;
+mod vms;
 
 pub use check::{check, check_pool};
 pub use loaded::{Loaded, load};
@@ -26,3 +27,4 @@ pub use pool::{
     Select, Size, schema,
 };
 pub use resolve::{Resolved, resolve};
+pub use vms::{Mismatch, Moves, VmWish, Vms};

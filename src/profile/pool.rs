@@ -8,6 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::vms::VmWish;
 use crate::document::{Kind, envelope};
 use crate::model::{At, HostName, HostPattern, Mode, PciAddress, VgpuSize};
 
@@ -29,6 +30,9 @@ pub struct GpuPool {
     /// Groups of the host's GPUs and what they should be.
     #[schemars(length(min = 1))]
     pub gpus: At<Vec<Group>>,
+    /// What may be done to the VMs on the hosts.
+    #[serde(default, skip_serializing_if = "VmWish::is_empty")]
+    pub vms: VmWish,
     /// How far a rollout may go.
     pub rollout: Rollout,
     /// Findings that somebody accepted.

@@ -259,6 +259,7 @@ fn desired_pool(pool: &Document<GpuPool>, cluster: &ClusterRef, hosts: Vec<HostP
                 .map(|driver| DriverPin { component: driver.component.clone(), version: driver.version.clone() }),
         },
         gpus: spec.gpus.iter().map(gpu_group).collect(),
+        vms: (&spec.vms).into(),
         rollout: RolloutRules {
             max_unavailable: spec.rollout.max_unavailable.clone(),
             max_reboots: spec.rollout.max_reboots.clone(),

@@ -4,8 +4,8 @@ use jiff::civil::Date;
 use poolwright::document::{Kind, to_yaml};
 use poolwright::model::{At, HostName, PciAddress, Place};
 use poolwright::profile::{
-    AcceptRule, Driver, GpuPool, Group, HostSelector, HostWish, ModeWish, Offer, OnMaintenance, Placement, Rollout,
-    Select, Size,
+    AcceptRule, Driver, GpuPool, Group, HostSelector, HostWish, Mismatch, ModeWish, Moves, Offer, OnMaintenance,
+    Placement, Rollout, Select, Size, VmWish, Vms,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -74,6 +74,25 @@ fn accept() -> impl Strategy<Value = AcceptRule> {
     })
 }
 
+fn selector() -> impl Strategy<Value = At<Vms>> {
+    prop_oneof![
+        "/[a-z*?東 ]{1,6}(/[a-z]{1,3})?".prop_map(|text| Vms::Folder(at(text.parse().unwrap()))),
+        text().prop_map(|text| Vms::Name(text.map(|text| text.parse().unwrap()))),
+    ]
+    .prop_map(at)
+}
+
+fn vms() -> impl Strategy<Value = VmWish> {
+    let moves =
+        prop_oneof![Just(Moves::All), Just(Moves::None), vec(selector(), 0..3).prop_map(|vms| Moves::Only(at(vms))),];
+    let mismatch = option::of(prop::sample::select(vec![Mismatch::Refuse, Mismatch::LeaveOff]).prop_map(at));
+    (moves, vec(selector(), 0..3), mismatch).prop_map(|(may_move, may_stop, on_mismatch)| VmWish {
+        may_move,
+        may_stop,
+        on_mismatch,
+    })
+}
+
 fn any_pool() -> impl Strategy<Value = GpuPool> {
     let hosts = (text(), text(), vec(pattern(), 0..3), vec(pattern(), 0..2))
         .prop_map(|(site, cluster, names, except)| HostSelector { site, cluster, names: at(names), except });
@@ -86,13 +105,14 @@ fn any_pool() -> impl Strategy<Value = GpuPool> {
         max_reboots: at(reboots),
         found_in_maintenance: if change { OnMaintenance::Change } else { OnMaintenance::Hold },
     });
-    (hosts, text(), any::<u32>(), wish, vec(group(), 0..3), rollout, vec(accept(), 0..2)).prop_map(
-        |(hosts, gpu_model, count, host, gpus, rollout, accept)| GpuPool {
+    (hosts, text(), any::<u32>(), wish, vec(group(), 0..3), vms(), rollout, vec(accept(), 0..2)).prop_map(
+        |(hosts, gpu_model, count, host, gpus, vms, rollout, accept)| GpuPool {
             hosts,
             gpu_model,
             gpu_count: at(count),
             host,
             gpus: at(gpus),
+            vms,
             rollout,
             accept,
         },

@@ -7,8 +7,9 @@ use poolwright::model::{
     FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType,
     HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed, Pace,
     Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState, Product, RolloutRules,
-    SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmView,
+    SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmRules, VmView,
 };
+use poolwright::plan::Around;
 
 /// A model that tests use.
 #[derive(Debug, Clone, Copy)]
@@ -297,6 +298,16 @@ pub fn fleet(hosts: Vec<(&str, HostView)>) -> Observed {
     }
 }
 
+/// What is around a host of the fleet.
+pub fn around(seen: &Observed, name: &str) -> Around {
+    let own = reference(name);
+    Around {
+        cluster: seen.clusters[&own.cluster].clone(),
+        neighbours: seen.hosts.values().filter(|other| other.host.moref != own.moref).cloned().collect(),
+        hot_migrate: seen.hot_migrate.clone(),
+    }
+}
+
 /// The mode of a pool.
 pub fn passthrough(label: Option<&str>) -> Mode {
     Mode::Passthrough { label: label.map(str::to_owned) }
@@ -321,6 +332,7 @@ pub fn pool(card: Card, count: u32, mode: Mode, hosts: &[&str]) -> DesiredPool {
         gpu_count: At::new(count, place(8)),
         host: HostSettings::default(),
         gpus: vec![group(10, GpuSelect::All, mode)],
+        vms: VmRules::default(),
         rollout: RolloutRules {
             max_unavailable: At::new(1, place(20)),
             max_reboots: At::new(2, place(21)),

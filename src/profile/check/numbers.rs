@@ -1,7 +1,7 @@
 //! Counts, limits and lists.
 
 use crate::model::{Finding, Rule, counted};
-use crate::profile::{GpuPool, Select};
+use crate::profile::{GpuPool, Mismatch, Moves, Select};
 
 pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
     if spec.hosts.names.is_empty() {
@@ -34,7 +34,24 @@ pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
                 .hint("at least 1; to keep hosts as they are, do not apply"),
         );
     }
+    vms(spec, findings);
     more_than_there_are(spec, findings);
+}
+
+/// Lists of VMs that select none, and a wish that can never be used.
+fn vms(spec: &GpuPool, findings: &mut Vec<Finding>) {
+    if let Moves::Only(only) = &spec.vms.may_move
+        && only.is_empty()
+    {
+        let finding = Finding::new(&Rule::DOC_EMPTY, "`vms.mayMove.only` is empty: no VM may be moved");
+        findings.push(finding.at(&only.place).hint("write `mayMove: none` if that is meant"));
+    }
+    if let Some(wish) = spec.vms.on_mismatch.as_ref().filter(|wish| wish.value == Mismatch::LeaveOff)
+        && spec.vms.may_stop.is_empty()
+    {
+        let message = "`vms.onMismatch: leaveOff` does nothing: only VMs that `mayStop` selects are left off";
+        findings.push(Finding::new(&Rule::DOC_NO_EFFECT, message).at(&wish.place));
+    }
 }
 
 /// Groups that want more GPUs than a host has.
