@@ -11,7 +11,7 @@ use crate::plan::{self, Plan};
 use crate::profile;
 use crate::report::words;
 
-/// Reads the hosts that the pools of the site name, and plans them.
+/// Reads the clusters that the pools of the site name, and plans their hosts.
 ///
 /// # Errors
 /// The vCenter cannot be read; a selector that matches nothing.
@@ -33,7 +33,9 @@ pub async fn make_plan(
     if pools.is_empty() {
         ui.note(&format!("no pool of the documents is of site {}: there is nothing to plan", site.name.value));
     }
-    let hosts: Vec<HostRef> = pools.iter().flat_map(|pool| &pool.hosts).map(|pin| pin.host.clone()).collect();
+    // The other hosts of the clusters, too: they may have to take VMs.
+    let of_a_pool = |host: &HostRef| pools.iter().any(|pool| *pool.cluster == host.cluster);
+    let hosts: Vec<HostRef> = roster.hosts.iter().filter(|host| of_a_pool(host)).cloned().collect();
     ui.busy(format!("reading {}", words::count(hosts.len(), "host")));
     let observed = session.read(fleet.facts(&hosts)).await?;
     let inputs = documents.inputs(&site.name);

@@ -212,7 +212,7 @@ rules! {
     GPU_NVSWITCH = ("PW-GPU-07", Error, false, "NVSwitch baseboard: not supported yet");
     GPU_UNCOVERED = ("PW-GPU-08", Info, false, "GPUs of the host that no group of the pool selects");
     GPU_STRANGER = ("PW-GPU-09", Error, true, "a device that is no GPU is configured for passthrough");
-    GPU_IN_USE = ("PW-GPU-10", Error, false, "a VM uses the GPU");
+    GPU_IN_USE = ("PW-GPU-10", Error, false, "a GPU is in use by a VM that is not known to run here");
     GPU_VF = ("PW-GPU-11", Info, false, "virtual functions of a GPU are listed; they are neither counted nor written");
     GPU_STORAGE = ("PW-GPU-12", Error, false, "a mass storage controller is configured for passthrough");
     GPU_LABEL = ("PW-GPU-13", Error, false, "the host does not support labels of passthrough devices");
@@ -220,7 +220,7 @@ rules! {
     HOST_VERSION = ("PW-HOST-01", Error, false, "vCenter or ESXi is older than 8.0.3");
     HOST_NOT_CONNECTED = ("PW-HOST-02", Error, false, "the host does not answer vCenter");
     HOST_UNREADABLE = ("PW-HOST-03", Error, false, "the host, or a property that decides, could not be read");
-    HOST_VMS = ("PW-HOST-04", Error, false, "VMs are powered on");
+    // PW-HOST-04 was *VMs are powered on*, before their fates were planned one by one (PW-VM).
     HOST_SUSPENDED_VM = ("PW-HOST-05", Error, false, "a suspended VM has a GPU");
     HOST_OFF_VM = ("PW-HOST-06", Warning, false, "a powered-off VM would not start in the new mode");
     HOST_IN_MAINTENANCE = ("PW-HOST-07", Error, false, "found in maintenance mode, not ours");
@@ -240,4 +240,13 @@ rules! {
     ACCEPT_EXPIRED = ("PW-ACC-01", Warning, false, "an acceptance has expired");
     ACCEPT_UNUSED = ("PW-ACC-02", Info, false, "an acceptance that matches no finding");
     ACCEPT_REFUSED = ("PW-ACC-03", Error, false, "an acceptance of a finding that can never be accepted, or of none that exists");
+    VM_DIRECT_PATH = ("PW-VM-01", Error, false, "a VM has a device that never moves, and it may not be stopped");
+    VM_WOULD_BE_MOVED = ("PW-VM-02", Error, false, "DRS would move a VM that the pool does not allow to be moved");
+    VM_NO_EVACUATION = ("PW-VM-03", Error, false, "nothing proves that a VM can be moved away, and it may not be stopped");
+    VM_WOULD_NOT_START = ("PW-VM-04", Error, false, "a VM that has to be stopped would not start again");
+    VM_OWNED = ("PW-VM-05", Error, false, "a VM that has to be stopped has an owner that would start or replace it");
+    VM_NO_TOOLS = ("PW-VM-06", Error, false, "a VM that has to be stopped cannot be asked to shut down");
+    VM_POWERED_OFF = ("PW-VM-07", Error, false, "DRS would power a VM off, and it may not be stopped");
+    VM_LEFT_OFF = ("PW-VM-08", Warning, false, "a VM is stopped and stays off");
+    VM_UNREAD = ("PW-VM-09", Info, false, "what may hinder a move and is not read");
 }

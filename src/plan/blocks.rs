@@ -80,18 +80,25 @@ pub(super) fn own_vms(view: &HostView) -> Result<impl Iterator<Item = &VmView>, 
     Ok(Gap::need(&view.vms, "vm")?.iter().filter(|vm| !vm.vcls && vm.template != Fact::Known(true)))
 }
 
-/// Names of the VMs that are powered on. A power state that could not be read counts as on.
+/// The VMs that are powered on. A power state that could not be read counts as on.
+pub(super) fn powered_on_vms(view: &HostView) -> Result<Vec<&VmView>, Gap> {
+    Ok(own_vms(view)?.filter(|vm| !matches!(vm.power, Fact::Known(PowerState::Off | PowerState::Suspended))).collect())
+}
+
+/// Their names.
 pub(super) fn powered_on(view: &HostView) -> Result<Vec<String>, Gap> {
-    Ok(own_vms(view)?
-        .filter(|vm| !matches!(vm.power, Fact::Known(PowerState::Off | PowerState::Suspended)))
-        .map(vm_label)
-        .collect())
+    Ok(powered_on_vms(view)?.into_iter().map(vm_label).collect())
+}
+
+/// The name of a VM, or its reference where the name could not be read.
+pub(super) fn vm_name(vm: &VmView) -> String {
+    vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string())
 }
 
 /// A VM for people: its name, or its reference where the name could not be read; with a word where its
 /// power state could not.
 pub(super) fn vm_label(vm: &VmView) -> String {
-    let name = vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string());
+    let name = vm_name(vm);
     match &vm.power {
         Fact::Known(_) => name,
         Fact::Absent | Fact::Unknown { .. } => format!("{name} (its power state could not be read)"),

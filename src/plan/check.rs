@@ -1,13 +1,15 @@
 //! What a step finds before its effect, and what proves it afterwards.
 
-use super::blocks::{TaskKind, not_connected, powered_on, running};
+use super::blocks::{TaskKind, not_connected, powered_on, powered_on_vms, running, vm_label};
 use super::device::{Devices, Gap};
 use super::gate::gate;
 use super::need::Need;
 use super::setting::{on, own_entry};
 use super::visit::{Mismatch, identity};
-use super::{GpuSetting, GraphicsChange, HostPlan, Memory, OurMaintenance, PassthruChange, Step};
-use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode, counted};
+use super::{
+    Bounds, GpuSetting, GraphicsChange, HostPlan, Memory, Moving, OurMaintenance, PassthruChange, Step, power,
+};
+use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode, VmView, counted};
 
 /// What a step found, just before its effect, from fresh facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +69,11 @@ impl From<Mismatch> for Check {
     }
 }
 
-fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Check> {
+pub(super) fn refused<T>(expected: &str, found: impl Into<String>) -> Result<T, Check> {
     Err(Check::Refused { expected: expected.to_owned(), found: found.into() })
 }
 
-fn done(line: impl Into<String>) -> Result<Check, Check> {
+pub(super) fn done(line: impl Into<String>) -> Result<Check, Check> {
     Ok(Check::AlreadyDone { evidence: vec![line.into()] })
 }
 
@@ -80,7 +82,9 @@ impl Step {
     /// when it is taken up again, of after its start.
     pub fn check(&self, host: &HostPlan, view: &HostView, memory: &Memory) -> Check {
         let check = match self {
-            Self::EnterMaintenance => enter(host, view, memory),
+            Self::StartClosing { moves, .. } => start_closing(host, view, memory, moves),
+            Self::StopVm { vm, .. } => power::stop(vm, view),
+            Self::EnterMaintenance { moves } => enter(host, view, memory, moves),
             Self::SetPassthrough { changes } => {
                 self.writable(host, view).and_then(|devices| passthru(changes, &devices))
             }
@@ -91,6 +95,7 @@ impl Step {
                 None => Ok(Check::Ready),
             },
             Self::ExitMaintenance => exit(host, view, memory),
+            Self::StartVm { vm, name, gpus } => power::start(vm, name, gpus, view),
         };
         check.unwrap_or_else(|refused| refused)
     }
@@ -102,7 +107,9 @@ impl Step {
             false => Verify::NotYet { waiting_for },
         };
         match self {
-            Self::EnterMaintenance => match view.in_maintenance {
+            Self::StartClosing { .. } => power::closing(view, memory),
+            Self::StopVm { vm, .. } => power::stopped(vm, view),
+            Self::EnterMaintenance { .. } => match view.in_maintenance {
                 Fact::Known(true) => Verify::Reached { evidence: vec!["in maintenance mode".to_owned()] },
                 _ => Verify::NotYet { waiting_for: vec!["the host to be in maintenance mode".to_owned()] },
             },
@@ -143,6 +150,7 @@ impl Step {
                 open.extend(closed_gate(host, view, memory));
                 waiting(open, vec!["out of maintenance mode, the host gate is passed".to_owned()])
             }
+            Self::StartVm { vm, .. } => power::started(vm, view),
         }
     }
 
@@ -273,7 +281,26 @@ impl Step {
     }
 }
 
-fn enter(host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Check, Check> {
+fn start_closing(host: &HostPlan, view: &HostView, memory: &Memory, moves: &[Moving]) -> Result<Check, Check> {
+    let known: Vec<&MoRef> = moves.iter().map(|moving| &moving.vm).collect();
+    match closing(host, view, memory, |vm| known.contains(&&vm.moref) || host.vms.may_stop(vm) == Fact::Known(true))? {
+        // Its goal is that the task runs.
+        Check::InFlight { task: Some(task) } => done(format!("{task} takes it into maintenance mode")),
+        other => Ok(other),
+    }
+}
+
+fn enter(host: &HostPlan, view: &HostView, memory: &Memory, moves: &[Moving]) -> Result<Check, Check> {
+    closing(host, view, memory, |vm| moves.iter().any(|moving| moving.vm == vm.moref))
+}
+
+/// What is found before maintenance mode is asked for. `planned`: VMs that the visit knows.
+fn closing(
+    host: &HostPlan,
+    view: &HostView,
+    memory: &Memory,
+    planned: impl Fn(&VmView) -> bool,
+) -> Result<Check, Check> {
     let asked = memory.maintenance == OurMaintenance::Asked;
     if let Some(why) = not_connected(view) {
         return refused("a host that answers", why);
@@ -293,8 +320,21 @@ fn enter(host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Check, Che
         Some(task) => return refused("a host that nobody works on", format!("{} runs", task.what)),
         None => {}
     }
-    empty(view)?;
+    let strangers: Vec<&VmView> = powered_on_vms(view)?.into_iter().filter(|vm| !planned(vm)).collect();
+    // A VM without a GPU that came meanwhile moves on as it came.
+    let moves_on = |vm: &&VmView| vm.gpus == Fact::Known(Vec::new()) && host.vms.may_move(vm) == Fact::Known(true);
+    let in_the_way: Vec<String> = strangers.iter().filter(|vm| !moves_on(vm)).map(|vm| vm_label(vm)).collect();
+    if !in_the_way.is_empty() {
+        return refused("no other VM powered on", in_the_way.join(", "));
+    }
+    if strangers.len() > Bounds::MORE as usize {
+        return refused(&format!("at most {} VMs that came meanwhile", Bounds::MORE), names(&strangers));
+    }
     Ok(Check::Ready)
+}
+
+fn names(vms: &[&VmView]) -> String {
+    vms.iter().map(|vm| vm_label(vm)).collect::<Vec<_>>().join(", ")
 }
 
 fn exit(host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Check, Check> {

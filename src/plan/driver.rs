@@ -115,6 +115,18 @@ pub(super) fn installed(view: &HostView) -> bool {
     view.packages.known().is_none_or(|packages| packages.iter().any(is_driver))
 }
 
+/// Whether both hosts have the same host driver: a vGPU moves between equal ones only for certain
+/// (vsphere-gpu F22). Not if one could not be read.
+pub(super) fn same(one: &HostView, other: &HostView) -> bool {
+    let drivers = |view: &HostView| -> Option<Vec<(String, String)>> {
+        let packages = view.packages.known()?.iter().filter(|package| is_driver(package));
+        let mut drivers: Vec<_> = packages.map(|package| (package.name.clone(), package.version.clone())).collect();
+        drivers.sort();
+        Some(drivers)
+    };
+    drivers(one).is_some_and(|one| drivers(other).is_some_and(|other| one == other))
+}
+
 /// Whether some GPU is owned by the driver, which proves it whatever its package is called.
 fn drives(view: &HostView) -> bool {
     let owned = |kind: &GraphicsType| matches!(kind, GraphicsType::Shared | GraphicsType::SharedDirect);

@@ -1,5 +1,6 @@
 //! One host of a pool: converged, to be changed, or not to be decided; with all there is to say.
 
+use super::around::Near;
 use super::bind::{DEVICE_RULES, bind};
 use super::blocks::{busy, not_connected};
 use super::device::{Devices, Gap, addresses, is_storage, named};
@@ -7,11 +8,14 @@ use super::driver::{OLDEST, gates, version};
 use super::gate::unreadable_parity;
 use super::seal::digest;
 use super::sheet::Sheet;
-use super::work::Work;
-use super::{GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, vms};
+use super::vms::Fates;
+use super::work::{Vms, Work};
+use super::{
+    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, vm_findings,
+};
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
+    Mode, Observed, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -42,6 +46,8 @@ pub(super) struct Context<'a> {
     pub pace: Pace,
     /// Whether another host has the name or the identity of this one.
     pub twins: &'a dyn Fn(&HostRecord) -> Option<String>,
+    /// What was seen.
+    pub observed: &'a Observed,
 }
 
 /// The rules that need what a GPU is set to.
@@ -111,17 +117,18 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
     if let Some(devices) = &devices {
         functions(sheet, view, devices, target.as_ref(), impact);
     }
-    if impact >= Impact::Maintenance {
-        vms::judge(sheet, view, target.as_ref());
-    }
+    let fates = if impact >= Impact::Maintenance {
+        vm_findings::judge(sheet, view, target.as_ref(), Near::of(&record.host, context.observed))
+    } else {
+        Fates::default()
+    };
     parity(sheet, view);
     if let Some(target) = &target {
         notes(sheet, view, target, work.as_ref());
     }
     match (work, target, devices) {
-        (Some(work), Some(target), Some(devices)) => {
-            draft(sheet, view, context, target, &work, &devices, stays).map_or(Outcome::Undecided, Outcome::Change)
-        }
+        (Some(work), Some(target), Some(devices)) => draft(sheet, view, context, target, &work, &devices, fates, stays)
+            .map_or(Outcome::Undecided, Outcome::Change),
         _ => Outcome::Undecided,
     }
 }
@@ -385,6 +392,7 @@ fn draft(
     target: HostTarget,
     work: &Work,
     devices: &Devices,
+    made: Fates,
     stays: bool,
 ) -> Option<Box<HostPlan>> {
     let pool = sheet.pool;
@@ -416,7 +424,8 @@ fn draft(
     let slow = sheet.take(rules, SlowFacts::of(view, devices));
     let ours = work.impact >= Impact::Maintenance && !stays;
     let closed = view.in_maintenance == Fact::Known(true);
-    let steps = sheet.take(rules, work.steps(view, closed, ours));
+    let vms = Vms::of(&made.fates, &made.starts, |_| false);
+    let steps = sheet.take(rules, work.steps(view, closed, ours, &vms));
     let (uuid, slow, steps) = (uuid?, slow?, steps?);
     let most = work.most.min(pool.rollout.max_reboots.value).max(work.expected);
     let reboots = Reboots { expected: work.expected, most, why: outline::why(work, view, most) };
@@ -428,6 +437,9 @@ fn draft(
         slow,
         target,
         impact: work.impact,
+        bounds: if ours { Bounds::of(&made.fates) } else { Bounds::default() },
+        fates: made.fates,
+        vms: pool.vms.clone(),
         steps: outline::steps(&steps, &reboots),
         minutes: outline::minutes(&steps, &reboots, &context.pace),
         reboots,

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use crate::model::{Baseline, Fact};
+use crate::model::{Baseline, Fact, MoRef};
 
 /// What a visit remembers of itself. The default is a visit that did nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Memory {
     /// Something was written since the last reboot: what is pending now may be that, and says nothing
     /// of the reboot.
     pub written_since_reboot: bool,
+    /// VMs that this visit stops or stopped, and has not started again: all that it will stop, from
+    /// before the first.
+    pub vms: Vec<MoRef>,
     /// State before the visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -65,7 +68,11 @@ impl Memory {
     /// The step's effect is about to be sent.
     pub fn started(&mut self, step: &Step) {
         match step {
-            Step::EnterMaintenance => self.maintenance = OurMaintenance::Asked,
+            Step::StartClosing { .. } | Step::EnterMaintenance { .. } => {
+                self.maintenance = OurMaintenance::Asked;
+            }
+            Step::StopVm { vm, .. } if !self.vms.contains(vm) => self.vms.push(vm.clone()),
+            Step::StopVm { .. } | Step::StartVm { .. } => {}
             Step::ExitMaintenance => self.maintenance = OurMaintenance::Leaving,
             Step::SetPassthrough { .. } => self.written_since_reboot = true,
             Step::SetGraphics { early, .. } => {
@@ -88,14 +95,20 @@ impl Memory {
     /// The step was done by us, and that is verified.
     pub fn done(&mut self, step: &Step) {
         match step {
-            Step::EnterMaintenance => self.maintenance = OurMaintenance::Closed,
+            Step::EnterMaintenance { .. } => self.maintenance = OurMaintenance::Closed,
+            Step::StartVm { vm, .. } => self.vms.retain(|stopped| stopped != vm),
             Step::Reboot { .. } => {
                 if let Some(asked) = self.last_reboot.as_mut().filter(|asked| !asked.proven) {
                     asked.proven = true;
                     self.reboots += 1;
                 }
             }
-            Step::ExitMaintenance | Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => {}
+            Step::StartClosing { .. }
+            | Step::StopVm { .. }
+            | Step::ExitMaintenance
+            | Step::SetPassthrough { .. }
+            | Step::SetGraphics { .. }
+            | Step::VerifyHost => {}
         }
     }
 

@@ -10,12 +10,16 @@
 //! Knows no clock, no I/O, no environment and no randomness: the same inputs give the same bytes.
 
 mod accept;
+mod after;
+mod around;
 mod bind;
 mod blocks;
 mod capacity;
 mod check;
 mod device;
 mod driver;
+mod drs;
+mod fate;
 mod fleet;
 mod gate;
 mod group;
@@ -25,6 +29,8 @@ mod need;
 mod offers;
 mod outline;
 mod planner;
+mod power;
+mod room;
 mod seal;
 mod seen;
 mod setting;
@@ -34,10 +40,13 @@ mod step;
 mod times;
 mod types;
 mod visit;
+mod vm_findings;
 mod vms;
 mod work;
 
+pub use around::Around;
 pub use check::{Check, Verify};
+pub use fate::{Bounds, Fate, Moving, VmFate};
 pub use fleet::out_of_service;
 pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
 pub use group::grouped;

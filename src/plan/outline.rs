@@ -57,7 +57,12 @@ pub(super) fn steps(steps: &[Step], reboots: &Reboots) -> Vec<Outline> {
 
 fn expects(step: &Step) -> String {
     match step {
-        Step::EnterMaintenance => "no VM powered on, no other task on the host".to_owned(),
+        Step::StartClosing { .. } => "no other task on the host".to_owned(),
+        Step::StopVm { .. } => "the host closing, the VM on it, its guest tools running".to_owned(),
+        Step::EnterMaintenance { moves } if moves.is_empty() => {
+            "no VM powered on, no other task on the host".to_owned()
+        }
+        Step::EnterMaintenance { .. } => "powered on only what DRS can move, no other task on the host".to_owned(),
         Step::SetPassthrough { changes } => {
             let found = changes.iter().map(|change| {
                 let label = match &change.from_label {
@@ -93,6 +98,7 @@ fn expects(step: &Step) -> String {
         Step::Reboot { .. } => "in maintenance mode, something pending, a reboot left within the bound".to_owned(),
         Step::VerifyHost => "modes active as wished, devices and other GPUs unchanged, parity no worse".to_owned(),
         Step::ExitMaintenance => "the host gate passed".to_owned(),
+        Step::StartVm { .. } => "the VM off, on this host, with the same GPU devices".to_owned(),
     }
 }
 
@@ -118,10 +124,13 @@ pub(super) fn minutes(steps: &[Step], reboots: &Reboots, pace: &Pace) -> Minutes
 
 fn kind(step: &Step) -> &'static str {
     match step {
-        Step::EnterMaintenance => "close",
+        Step::StartClosing { .. } => "begin to close",
+        Step::StopVm { .. } => "stop a VM",
+        Step::EnterMaintenance { .. } => "close",
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } => "write",
         Step::Reboot { .. } => "reboot",
         Step::VerifyHost => "verify",
         Step::ExitMaintenance => "open",
+        Step::StartVm { .. } => "start a VM",
     }
 }

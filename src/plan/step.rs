@@ -5,8 +5,13 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Moving;
 use super::group::{by_words, grouped};
-use crate::model::{AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, PciAddress, VgpuMode};
+use super::vms::device_words;
+use crate::model::{
+    AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, MoRef, PciAddress, VgpuMode,
+    VmGpuDevice, counted,
+};
 
 /// A value that is changed: what is expected before, and what is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +61,27 @@ pub struct GraphicsChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Step {
-    /// Enter maintenance mode; the host has no VM powered on.
-    EnterMaintenance,
+    /// Ask for maintenance mode before VMs are stopped: a host that enters it accepts no power-on and
+    /// no vMotion in. Reached when our task runs; it ends in [`Step::EnterMaintenance`].
+    StartClosing {
+        /// VMs that DRS moves away meanwhile, in name order.
+        moves: Vec<Moving>,
+        /// VMs that are stopped meanwhile: the server's own limit has to leave time for them.
+        stops: u32,
+    },
+    /// Shut down a guest on the host that is closing.
+    StopVm {
+        /// The VM.
+        vm: MoRef,
+        /// Its name.
+        name: String,
+    },
+    /// Enter maintenance mode, or follow the task that runs already. What is powered on is moved away
+    /// by DRS.
+    EnterMaintenance {
+        /// VMs that DRS moves away meanwhile, in name order.
+        moves: Vec<Moving>,
+    },
     /// `UpdatePassthruConfig` with exactly these entries, `applyNow` unset.
     SetPassthrough {
         /// Entries in address order.
@@ -93,6 +117,15 @@ pub enum Step {
     /// Leave maintenance mode, and pass the gate once more: what only an open host shows (the HA
     /// agent) is judged here.
     ExitMaintenance,
+    /// Power a VM on again, on this host: proven by its power state, its host and the GPU it has.
+    StartVm {
+        /// The VM.
+        vm: MoRef,
+        /// Its name.
+        name: String,
+        /// Its GPU devices, which must be the same still.
+        gpus: Vec<VmGpuDevice>,
+    },
 }
 
 impl Step {
@@ -135,7 +168,11 @@ impl Step {
             Self::SetPassthrough { changes } => changes.iter().any(|change| change.enabled != change.from_enabled),
             Self::SetGraphics { devices, default_type, .. } => !devices.is_empty() || default_type.is_some(),
             Self::Reboot { .. } | Self::ExitMaintenance => true,
-            Self::EnterMaintenance | Self::VerifyHost => false,
+            Self::StartClosing { .. }
+            | Self::StopVm { .. }
+            | Self::EnterMaintenance { .. }
+            | Self::VerifyHost
+            | Self::StartVm { .. } => false,
         }
     }
 }
@@ -143,7 +180,15 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EnterMaintenance => f.write_str("enter maintenance mode"),
+            Self::StartClosing { stops, .. } => {
+                write!(f, "begin to enter maintenance mode, so that {} can be stopped", counted(*stops, "VM"))
+            }
+            Self::StopVm { name, .. } => write!(f, "shut down the guest of {name}"),
+            Self::EnterMaintenance { moves } if moves.is_empty() => f.write_str("enter maintenance mode"),
+            Self::EnterMaintenance { moves } => {
+                let names: Vec<&str> = moves.iter().map(|moving| moving.name.as_str()).collect();
+                write!(f, "enter maintenance mode; DRS moves {}", names.join(", "))
+            }
             Self::SetPassthrough { changes } => {
                 let parts = by_words(changes.iter().map(|change| (change.address, change.words())));
                 write!(f, "set {}", parts.join("; "))
@@ -161,6 +206,11 @@ impl fmt::Display for Step {
             }
             Self::VerifyHost => f.write_str("verify the host"),
             Self::ExitMaintenance => f.write_str("leave maintenance mode"),
+            Self::StartVm { name, gpus, .. } if gpus.is_empty() => write!(f, "start {name}"),
+            Self::StartVm { name, gpus, .. } => {
+                let devices: Vec<String> = gpus.iter().map(device_words).collect();
+                write!(f, "start {name} ({})", devices.join(", "))
+            }
         }
     }
 }

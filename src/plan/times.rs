@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Step;
+use super::{Moving, Step};
 use crate::model::Pace;
 
 /// Minutes in a `Duration`.
@@ -16,6 +16,21 @@ const CLOSE: Duration = minutes(1);
 /// The server's own limit for entering is the same. Nothing has to move, so 15 minutes without an
 /// end is a fault (vsphere-gpu F35: it never ends by itself).
 const CLOSE_DEADLINE: Duration = minutes(15);
+/// The task is seen as soon as vCenter took the call.
+const ASK: Duration = minutes(1);
+/// A busy vCenter queues tasks.
+const ASK_DEADLINE: Duration = minutes(5);
+/// A guest with a GPU unloads its driver and ends its services.
+const STOP: Duration = minutes(2);
+/// FORMATS rule 4; a guest that takes longer waits for somebody.
+const STOP_DEADLINE: Duration = minutes(5);
+/// The memory of a VM with a GPU is all reserved and has to be found free first.
+const START: Duration = minutes(2);
+/// A large VM with passed-through GPUs maps all of its memory before its firmware starts: minutes for
+/// each terabyte.
+const START_DEADLINE: Duration = minutes(15);
+/// What a move may take beyond what it usually does: memory that the guest changes is sent again.
+const MOVE_FACTOR: u32 = 3;
 /// A configuration write is one synchronous call and one read.
 const WRITE: Duration = minutes(1);
 /// vCenter's copy of a host's configuration lags the host by up to minutes (vsphere-gpu §3.5).
@@ -39,10 +54,14 @@ impl Step {
     pub fn usual(&self, pace: &Pace) -> Duration {
         let stable = Duration::from_secs(pace.host_stable_s.into());
         match self {
-            Self::EnterMaintenance | Self::ExitMaintenance => CLOSE,
+            Self::StartClosing { .. } => ASK,
+            Self::StopVm { .. } => STOP,
+            Self::EnterMaintenance { moves } => CLOSE + moving(moves),
+            Self::ExitMaintenance => CLOSE,
             Self::SetPassthrough { .. } | Self::SetGraphics { .. } => WRITE,
             Self::Reboot { .. } => REBOOT + stable,
             Self::VerifyHost => GATE,
+            Self::StartVm { .. } => START,
         }
     }
 
@@ -50,11 +69,31 @@ impl Step {
     pub fn deadline(&self, pace: &Pace) -> Duration {
         let stable = Duration::from_secs(pace.host_stable_s.into());
         match self {
-            Self::EnterMaintenance => CLOSE_DEADLINE,
+            Self::StartClosing { .. } => ASK_DEADLINE,
+            Self::StopVm { .. } => STOP_DEADLINE,
+            Self::EnterMaintenance { moves } => CLOSE_DEADLINE + moving(moves) * MOVE_FACTOR,
             Self::ExitMaintenance => CLOSE_DEADLINE + GATE_DEADLINE,
             Self::SetPassthrough { .. } | Self::SetGraphics { .. } => WRITE_DEADLINE,
             Self::Reboot { .. } => REBOOT_DEADLINE + stable,
             Self::VerifyHost => GATE_DEADLINE,
+            Self::StartVm { .. } => START_DEADLINE,
         }
     }
+
+    /// How long the task that enters maintenance may run: longer than the step that starts it, if VMs
+    /// are stopped and moved meanwhile.
+    pub fn closing_limit(&self, pace: &Pace) -> Duration {
+        match self {
+            Self::StartClosing { moves, stops } => {
+                let closing = Self::EnterMaintenance { moves: moves.clone() };
+                self.deadline(pace) + STOP_DEADLINE * *stops + closing.deadline(pace)
+            }
+            other => other.deadline(pace),
+        }
+    }
+}
+
+/// The moves one after the other: DRS moves few VMs with a vGPU at a time.
+fn moving(moves: &[Moving]) -> Duration {
+    moves.iter().map(|moving| minutes(moving.minutes.into())).sum()
 }

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     AssignmentPolicy, Desired, Fact, Finding, GraphicsType, HostName, HostRef, Mode, Package, PciAddress, PciId,
-    PlanId, Product, SiteIdentity,
+    PlanId, Product, SiteIdentity, VmRules,
 };
+
+use super::{Bounds, VmFate};
 
 /// What people approve: hosts, target modes, order, bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +98,12 @@ pub struct HostPlan {
     pub target: HostTarget,
     /// How much it disturbs.
     pub impact: Impact,
+    /// What becomes of each VM that is powered on, in name order.
+    pub fates: Vec<VmFate>,
+    /// How many VMs may be stopped and moved.
+    pub bounds: Bounds,
+    /// Which VMs may be.
+    pub vms: VmRules,
     /// The steps, as words.
     pub steps: Vec<Outline>,
     /// Reboots.

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{busy, not_connected, powered_on};
+use super::blocks::{busy, not_connected, own_vms, powered_on};
 use super::device::{Devices, Gap, addresses};
 use super::group::grouped;
 use super::need::Need;
 use super::slow::changes;
-use super::work::Work;
-use super::{HostPlan, Impact, Memory, OurMaintenance, Reboots, Step};
-use crate::model::{Connection, Fact, HostRecord, HostView, PciAddress, counted};
+use super::vms::{Fates, Scene, fates, restarts, suspended};
+use super::work::{Vms, Work, start};
+use super::{Around, Bounds, Fate, HostPlan, Impact, Memory, OurMaintenance, Reboots, Step, VmFate};
+use crate::model::{Connection, Fact, HostRecord, HostView, MoRef, PciAddress, PowerState, counted};
 
 /// One host's steps, made from what is there now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +50,16 @@ pub enum Refusal {
         /// Why another one.
         why: String,
     },
+    /// More VMs would be stopped or moved than were approved.
+    #[error("{} would be {what}, the plan approves {most}: {}", counted(vms.len(), "VM"), vms.join(", "))]
+    TooManyVms {
+        /// `stopped` or `moved`.
+        what: String,
+        /// The VMs, in name order.
+        vms: Vec<String>,
+        /// The bound.
+        most: u32,
+    },
     /// A reboot changed nothing of what was pending; it is never repeated.
     #[error("the reboot had no effect on {}", grouped(pending).join("; "))]
     RebootWithoutEffect {
@@ -66,11 +77,12 @@ impl From<Gap> for Refusal {
     }
 }
 
-/// Plans one host's visit from any mid-state. Empty steps: nothing is left but to release it.
+/// Plans one host's visit from any mid-state, with the fates of its VMs made again from what is around
+/// it now. Empty steps: nothing is left but to release it.
 ///
 /// # Errors
 /// [`Refusal`]: nothing more is sent to the host.
-pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Visit, Refusal> {
+pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Around) -> Result<Visit, Refusal> {
     let view = record.view.as_ref().map_err(|fault| Refusal::Unreadable(fault.message.clone()))?;
     if let Some(step) = reboot_under_way(view, memory) {
         let reboots = Reboots { expected: memory.reboots + 1, most: host.reboots.most, why: Vec::new() };
@@ -104,21 +116,90 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Vi
         let (needed, why) = (done + work.expected, grouped(&work.pending).join("; "));
         return Err(Refusal::TooManyReboots { needed, most: host.reboots.most, why });
     }
-    if work.impact >= Impact::Maintenance {
+    if closed {
         let on = powered_on(view)?;
         if !on.is_empty() {
-            return Err(Refusal::Blocked(format!("VMs are powered on: {}", on.join(", "))));
+            return Err(Refusal::Blocked(format!("VMs are powered on in maintenance mode: {}", on.join(", "))));
         }
     }
+    let vms = if ours { vms(host, view, memory, around, closed)? } else { Vms::default() };
     let reboots = Reboots { expected: done + work.expected, most: host.reboots.most, why: work.pending.clone() };
     let impact = if ours { work.impact.max(Impact::Maintenance) } else { work.impact };
     let steps = match memory.maintenance {
         // It came out of maintenance as we asked: only the gate of the open host is left.
-        OurMaintenance::Leaving if !closed => vec![Step::ExitMaintenance],
+        OurMaintenance::Leaving if !closed => std::iter::once(Step::ExitMaintenance).chain(vms.starts).collect(),
         _ if work.is_empty() && !ours && !memory.begun => Vec::new(),
-        _ => work.steps(view, closed, ours)?,
+        _ => work.steps(view, closed, ours, &vms)?,
     };
     Ok(Visit { impact, steps, reboots })
+}
+
+/// What becomes of VMs now, within the bounds of the plan.
+fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, closed: bool) -> Result<Vms, Refusal> {
+    // Somebody may use the host from the moment that it is open: what runs is not ours to judge then.
+    let closes = !closed && memory.maintenance != OurMaintenance::Leaving;
+    let scene = Scene { rules: &host.vms, target: Some(&host.target), view, near: around.into(), stopped: &memory.vms };
+    let Fates { fates, starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
+    let mut lost = lost(host, view, memory, around)?;
+    if closes {
+        if let Some(gap) = gaps.into_iter().next() {
+            return Err(gap.into());
+        }
+        let mut why: Vec<String> = against.into_iter().map(|one| one.why).collect();
+        let suspended = suspended(view)?;
+        if !suspended.is_empty() {
+            why.push(format!("suspended VMs have a GPU: {}", suspended.join(", ")));
+        }
+        if !why.is_empty() {
+            return Err(Refusal::Blocked(why.join("; ")));
+        }
+        within(&host.bounds, &fates, lost.len())?;
+    }
+    let off =
+        |vm: &MoRef| view.vms.known().into_iter().flatten().any(|found| found.moref == *vm && is_off(&found.power));
+    let mut vms = Vms::of(&fates, &starts, off);
+    vms.starts.append(&mut lost);
+    Ok(vms)
+}
+
+fn is_off(power: &Fact<PowerState>) -> bool {
+    *power == Fact::Known(PowerState::Off)
+}
+
+/// Whether the fates lie inside the bounds; `lost` VMs were stopped and are not on the host any more.
+fn within(bounds: &Bounds, fates: &[VmFate], lost: usize) -> Result<(), Refusal> {
+    let (stops, moves) = Bounds::counts(fates);
+    let names = |stopped: bool| -> Vec<String> {
+        fates.iter().filter(|fate| fate.fate.is_stopped() == stopped).map(|fate| fate.name.clone()).collect()
+    };
+    let lost = u32::try_from(lost).unwrap_or(u32::MAX);
+    if stops.saturating_add(lost) > bounds.stops {
+        return Err(Refusal::TooManyVms { what: "stopped".to_owned(), vms: names(true), most: bounds.stops });
+    }
+    if moves > bounds.moves {
+        return Err(Refusal::TooManyVms { what: "moved".to_owned(), vms: names(false), most: bounds.moves });
+    }
+    Ok(())
+}
+
+/// VMs that this visit stopped and that are not on the host any more, nor powered on elsewhere: the
+/// step that should start them says so, and nothing more is done to them.
+fn lost(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around) -> Result<Vec<Step>, Refusal> {
+    let here: Vec<&MoRef> = own_vms(view)?.map(|vm| &vm.moref).collect();
+    let neighbours = around.neighbours.iter().filter_map(|record| record.view.as_ref().ok());
+    let runs: Vec<&MoRef> = neighbours
+        .flat_map(|view| view.vms.known().into_iter().flatten())
+        .filter(|vm| vm.power == Fact::Known(PowerState::On))
+        .map(|vm| &vm.moref)
+        .collect();
+    let gone = memory.vms.iter().filter(|vm| !here.contains(vm) && !runs.contains(vm));
+    Ok(gone
+        .filter_map(|vm| match host.fates.iter().find(|fate| fate.vm == *vm) {
+            Some(fate) if matches!(fate.fate, Fate::LeftOff { .. }) => None,
+            Some(fate) => Some(start(fate)),
+            None => Some(Step::StartVm { vm: vm.clone(), name: vm.to_string(), gpus: Vec::new() }),
+        })
+        .collect())
 }
 
 /// What is configured on the GPUs of the plan and not active until a reboot, one line each.

@@ -2,8 +2,8 @@
 
 use super::device::{Devices, Gap};
 use super::need::Need;
-use super::{Change, GraphicsChange, HostTarget, Impact, Memory, PassthruChange, Step};
-use crate::model::{AssignmentPolicy, GraphicsType, HostView};
+use super::{Change, Fate, GraphicsChange, HostTarget, Impact, Memory, Moving, PassthruChange, Step, VmFate};
+use crate::model::{AssignmentPolicy, GraphicsType, HostView, MoRef};
 
 /// What one host needs.
 #[derive(Debug)]
@@ -105,11 +105,11 @@ impl Work {
     }
 
     /// The steps, from where the host is. `closed`: it is in maintenance mode. `ours`: we took it
-    /// there, or will.
-    pub fn steps(&self, view: &HostView, closed: bool, ours: bool) -> Result<Vec<Step>, Gap> {
+    /// there, or will. `vms`: what becomes of VMs then.
+    pub fn steps(&self, view: &HostView, closed: bool, ours: bool, vms: &Vms) -> Result<Vec<Step>, Gap> {
         let mut steps = Vec::new();
         if !closed && ours {
-            steps.push(Step::EnterMaintenance);
+            steps.extend(vms.close());
         }
         if self.writes_passthru() {
             steps.push(Step::SetPassthrough { changes: self.passthru.clone() });
@@ -139,7 +139,55 @@ impl Work {
         steps.push(Step::VerifyHost);
         if ours {
             steps.push(Step::ExitMaintenance);
+            steps.extend(vms.starts.iter().cloned());
         }
         Ok(steps)
     }
+}
+
+/// The steps of the VMs around those of the host.
+#[derive(Debug, Default)]
+pub(super) struct Vms {
+    /// VMs that DRS moves away.
+    pub moves: Vec<Moving>,
+    /// [`Step::StopVm`] for each VM that is on and has to be off.
+    pub stops: Vec<Step>,
+    /// [`Step::StartVm`] for each VM that is off, or will be, and starts again.
+    pub starts: Vec<Step>,
+}
+
+impl Vms {
+    /// The steps for VMs with these fates; `starts` in the order of starting. `stopped`: those that are
+    /// off already.
+    pub fn of(fates: &[VmFate], starts: &[MoRef], stopped: impl Fn(&MoRef) -> bool) -> Self {
+        let mut steps = Self::default();
+        for fate in fates {
+            let (vm, name) = (fate.vm.clone(), fate.name.clone());
+            match &fate.fate {
+                Fate::Moves { minutes, .. } => steps.moves.push(Moving { vm, name, minutes: *minutes }),
+                Fate::Stops { .. } | Fate::LeftOff { .. } if stopped(&vm) => {}
+                Fate::Stops { .. } | Fate::LeftOff { .. } => steps.stops.push(Step::StopVm { vm, name }),
+            }
+        }
+        let started = starts.iter().filter_map(|vm| fates.iter().find(|fate| fate.vm == *vm));
+        steps.starts = started.map(start).collect();
+        steps
+    }
+
+    /// Close first, stop second (DESIGN §6): a host that enters maintenance takes no VM any more.
+    fn close(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !self.stops.is_empty() {
+            let stops = u32::try_from(self.stops.len()).unwrap_or(u32::MAX);
+            steps.push(Step::StartClosing { moves: self.moves.clone(), stops });
+            steps.extend(self.stops.iter().cloned());
+        }
+        steps.push(Step::EnterMaintenance { moves: self.moves.clone() });
+        steps
+    }
+}
+
+/// The step that starts a VM again.
+pub(super) fn start(fate: &VmFate) -> Step {
+    Step::StartVm { vm: fate.vm.clone(), name: fate.name.clone(), gpus: fate.gpus.clone() }
 }

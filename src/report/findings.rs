@@ -110,7 +110,7 @@ mod tests {
         let place = Place { file: "profiles/a.yaml".into(), line: 7, column: 5 };
         let mut all = vec![Finding::new(&Rule::HOST_OFF_VM, "vm-1 would not start").on_host(&"esx-1".into())];
         for host in ["esx-1", "esx-2", "esx-3"] {
-            let finding = Finding::new(&Rule::HOST_VMS, "VMs are powered on");
+            let finding = Finding::new(&Rule::VM_DIRECT_PATH, "VMs never move");
             all.push(finding.on_host(&host.into()).at(&place).hint("move them away").in_pool("infer"));
         }
         let mut accepted = Finding::new(&Rule::DRV_DIFFERS, "driver 580 instead of 570").on_host(&"esx-4".into());

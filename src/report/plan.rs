@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Paper, Table, Text, Tone, findings, words};
 use crate::model::{Fact, HostName, PciAddress, PciId};
-use crate::plan::{HostPlan, Impact, NotActed, Plan, Reason};
+use crate::plan::{Fate, HostPlan, Impact, NotActed, Plan, Reason};
 
 /// Writes the plan.
 pub fn plan(paper: &mut Paper, plan: &Plan) {
@@ -47,17 +47,19 @@ pub fn summary(plan: &Plan) -> Text {
     } else {
         let sum = |value: fn(&HostPlan) -> u32| plan.hosts.iter().map(value).map(u64::from).sum::<u64>();
         let change = if plan.hosts.len() == 1 { "changes" } else { "change" };
-        Text::toned(Tone::Strong, format!("{} {change}", words::count(plan.hosts.len(), "host"))).and(
-            Tone::Plain,
-            format!(
-                ", {} at a time: {} (at most {}), {} min (at most {}).",
-                plan.limits.hosts_at_once,
-                words::count(sum(|host| host.reboots.expected) as usize, "reboot"),
-                sum(|host| host.reboots.most),
-                sum(|host| host.minutes.expected),
-                sum(|host| host.minutes.most),
-            ),
-        )
+        Text::toned(Tone::Strong, format!("{} {change}", words::count(plan.hosts.len(), "host")))
+            .and(
+                Tone::Plain,
+                format!(
+                    ", {} at a time: {} (at most {}), {} min (at most {}).",
+                    plan.limits.hosts_at_once,
+                    words::count(sum(|host| host.reboots.expected) as usize, "reboot"),
+                    sum(|host| host.reboots.most),
+                    sum(|host| host.minutes.expected),
+                    sum(|host| host.minutes.most),
+                ),
+            )
+            .and(Tone::Plain, vms_in_all(plan))
     };
     for (reason, words, tone) in [
         (Reason::Converged, "as the profiles want it", Tone::Good),
@@ -72,6 +74,24 @@ pub fn summary(plan: &Plan) -> Text {
         }
     }
     text
+}
+
+/// How many VMs are moved, stopped and left off; nothing where there is none.
+fn vms_in_all(plan: &Plan) -> String {
+    let (mut moved, mut stopped, mut left) = (0, 0, 0);
+    for fate in plan.hosts.iter().flat_map(|host| &host.fates) {
+        match fate.fate {
+            Fate::Moves { .. } => moved += 1,
+            Fate::Stops { .. } => stopped += 1,
+            Fate::LeftOff { .. } => left += 1,
+        }
+    }
+    let words: Vec<String> = [(moved, "moved"), (stopped, "stopped and started again"), (left, "left off")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{} {word}", words::count(number, "VM")))
+        .collect();
+    if words.is_empty() { String::new() } else { format!(" {}.", words.join(", ")) }
 }
 
 fn order(paper: &mut Paper, plan: &Plan) {
@@ -171,6 +191,7 @@ fn detail(paper: &mut Paper, host: &HostPlan) {
         let others: Vec<String> = host.target.others.iter().map(PciAddress::to_string).collect();
         paper.item(2, "kept as they are, compared before and after: ", others.join(", "));
     }
+    fates(paper, host);
     for (number, step) in host.steps.iter().enumerate() {
         let perhaps = if step.perhaps { Text::toned(Tone::Warn, "perhaps: ") } else { Text::default() };
         paper.item(2, format!("{:>2}. ", number + 1), perhaps.and(Tone::Plain, &step.does));
@@ -181,6 +202,24 @@ fn detail(paper: &mut Paper, host: &HostPlan) {
     paper.item(2, "reboots: ", format!("{} expected, {} at most{why}", reboots.expected, reboots.most));
     let minutes = &host.minutes;
     paper.item(2, "minutes: ", format!("{} expected, {} at most: {}", minutes.expected, minutes.most, minutes.basis));
+}
+
+/// Each VM that is powered on, by name, and why it fares so.
+fn fates(paper: &mut Paper, host: &HostPlan) {
+    for fate in &host.fates {
+        let (tone, what) = match &fate.fate {
+            Fate::Moves { to, minutes, .. } => (Tone::Plain, format!("moves, as to {to}, in {minutes} min")),
+            Fate::Stops { .. } => (Tone::Warn, "stops and starts again here".to_owned()),
+            Fate::LeftOff { .. } => (Tone::Bad, "stops and stays off".to_owned()),
+        };
+        let why = Text::toned(tone, what).and(Tone::Plain, format!(": {}", fate.fate.why()));
+        paper.item(2, format!("VM {}: ", fate.name), why);
+    }
+    if !host.fates.is_empty() {
+        let bounds = &host.bounds;
+        let text = format!("{} stopped, {} moved; DRS chooses the hosts", bounds.stops, bounds.moves);
+        paper.item(2, "VMs at most: ", text);
+    }
 }
 
 /// One line for all GPUs that are the same and become the same.

@@ -47,12 +47,19 @@ impl Run<'_> {
         let target = &host.host.moref;
         let vcenter = self.vcenter();
         let sent = match step {
-            Step::EnterMaintenance => {
+            // Its task is followed by the step that ends it.
+            Step::StartClosing { .. } => {
+                let limit = servers_limit(step.closing_limit(&self.pace));
+                vcenter.enter_maintenance(target, limit).await.map(|_| None)
+            }
+            Step::EnterMaintenance { .. } => {
                 vcenter.enter_maintenance(target, servers_limit(step.deadline(&self.pace))).await.map(Some)
             }
             Step::ExitMaintenance => {
                 vcenter.exit_maintenance(target, servers_limit(step.deadline(&self.pace))).await.map(Some)
             }
+            Step::StopVm { vm, .. } => vcenter.shutdown_guest(vm).await.map(|()| None),
+            Step::StartVm { vm, .. } => vcenter.power_on(vm, Some(target)).await.map(Some),
             Step::Reboot { .. } => vcenter.reboot_host(target).await.map(Some),
             Step::SetPassthrough { changes } => {
                 let Fact::Known(system) = &view.passthru_system else {
@@ -123,10 +130,14 @@ impl Run<'_> {
     /// Whether a task is of this step's kind and was started by our user.
     pub(super) fn is_ours(&self, info: &TaskInfo, step: &Step) -> bool {
         let what = match step {
-            Step::EnterMaintenance => task::ENTER,
+            Step::StartClosing { .. } | Step::EnterMaintenance { .. } => task::ENTER,
             Step::ExitMaintenance => task::EXIT,
             Step::Reboot { .. } => task::REBOOT,
-            Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => return false,
+            Step::StopVm { .. }
+            | Step::SetPassthrough { .. }
+            | Step::SetGraphics { .. }
+            | Step::VerifyHost
+            | Step::StartVm { .. } => return false,
         };
         is_of(&info.what, what) && info.user.as_deref() == Some(self.vcenter().session_user().as_str())
     }

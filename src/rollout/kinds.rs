@@ -13,6 +13,10 @@ use crate::plan::{Refusal, Step};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StepKind {
+    /// Ask for maintenance mode.
+    StartClosing,
+    /// Shut down a guest.
+    StopVm,
     /// Enter maintenance mode.
     EnterMaintenance,
     /// Write passthrough.
@@ -25,17 +29,22 @@ pub enum StepKind {
     VerifyHost,
     /// Leave maintenance mode.
     ExitMaintenance,
+    /// Power a VM on again.
+    StartVm,
 }
 
 impl From<&Step> for StepKind {
     fn from(step: &Step) -> Self {
         match step {
-            Step::EnterMaintenance => Self::EnterMaintenance,
+            Step::StartClosing { .. } => Self::StartClosing,
+            Step::StopVm { .. } => Self::StopVm,
+            Step::EnterMaintenance { .. } => Self::EnterMaintenance,
             Step::SetPassthrough { .. } => Self::SetPassthrough,
             Step::SetGraphics { .. } => Self::SetGraphics,
             Step::Reboot { .. } => Self::Reboot,
             Step::VerifyHost => Self::VerifyHost,
             Step::ExitMaintenance => Self::ExitMaintenance,
+            Step::StartVm { .. } => Self::StartVm,
         }
     }
 }
@@ -43,12 +52,15 @@ impl From<&Step> for StepKind {
 impl fmt::Display for StepKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Self::StartClosing => "begin to enter maintenance mode",
+            Self::StopVm => "stop a VM",
             Self::EnterMaintenance => "enter maintenance mode",
             Self::SetPassthrough => "set passthrough",
             Self::SetGraphics => "set graphics",
             Self::Reboot => "reboot",
             Self::VerifyHost => "verify the host",
             Self::ExitMaintenance => "leave maintenance mode",
+            Self::StartVm => "start a VM",
         })
     }
 }
@@ -61,6 +73,8 @@ pub enum Stage {
     Prechecking,
     /// Entering maintenance.
     ClosingHost,
+    /// VMs are shut down on the host that closes.
+    StoppingVms,
     /// In maintenance; nothing is written yet.
     InMaintenance,
     /// Modes are written.
@@ -71,17 +85,21 @@ pub enum Stage {
     VerifyingHost,
     /// Leaving maintenance.
     ExitingMaintenance,
+    /// The VMs that were stopped are started again.
+    StartingVms,
 }
 
 impl Stage {
     /// The stage in which this step runs.
     pub fn of(step: StepKind) -> Self {
         match step {
-            StepKind::EnterMaintenance => Self::ClosingHost,
+            StepKind::StartClosing | StepKind::EnterMaintenance => Self::ClosingHost,
+            StepKind::StopVm => Self::StoppingVms,
             StepKind::SetPassthrough | StepKind::SetGraphics => Self::Changing,
             StepKind::Reboot => Self::Rebooting,
             StepKind::VerifyHost => Self::VerifyingHost,
             StepKind::ExitMaintenance => Self::ExitingMaintenance,
+            StepKind::StartVm => Self::StartingVms,
         }
     }
 }
@@ -91,11 +109,13 @@ impl fmt::Display for Stage {
         f.pad(match self {
             Self::Prechecking => "prechecking",
             Self::ClosingHost => "closing",
+            Self::StoppingVms => "stopping VMs",
             Self::InMaintenance => "in maintenance",
             Self::Changing => "changing",
             Self::Rebooting => "rebooting",
             Self::VerifyingHost => "verifying",
             Self::ExitingMaintenance => "leaving maintenance",
+            Self::StartingVms => "starting VMs",
         })
     }
 }

@@ -49,11 +49,11 @@ pub(super) fn text(marker: &Marker) -> Result<String, String> {
 /// The phase that stands on the host while this step runs; none for a step that leaves it.
 pub(super) fn phase_of(step: &Step) -> MarkerPhase {
     match step {
-        Step::EnterMaintenance => MarkerPhase::Closing,
+        Step::StartClosing { .. } | Step::StopVm { .. } | Step::EnterMaintenance { .. } => MarkerPhase::Closing,
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } => MarkerPhase::Changing,
         Step::Reboot { .. } => MarkerPhase::Rebooting,
         Step::VerifyHost => MarkerPhase::Verifying,
-        Step::ExitMaintenance => MarkerPhase::Exiting,
+        Step::ExitMaintenance | Step::StartVm { .. } => MarkerPhase::Exiting,
     }
 }
 
@@ -84,6 +84,7 @@ pub(super) fn memory(marker: &Marker) -> Memory {
         }),
         early_graphics_sent: false,
         written_since_reboot: marker.phase == MarkerPhase::Changing,
+        vms: Vec::new(),
         baseline: Some(marker.base.clone()),
     }
 }

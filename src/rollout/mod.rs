@@ -15,6 +15,7 @@
 //! or an order; it refuses where the planner refuses.
 
 mod abort;
+mod around;
 mod budget;
 mod dir;
 mod effect;

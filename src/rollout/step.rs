@@ -210,7 +210,7 @@ impl Run<'_> {
     ) -> Result<Attempt, RunError> {
         self.rec.host(&host.host.name, Event::TaskSeen { step: step.into(), key: task.clone() })?;
         let limit = if matches!(step, Step::Reboot { .. }) { Deadline::of(INITIATE) } else { deadline };
-        let untouched = matches!(step, Step::EnterMaintenance) && !self.state_of(host).changed;
+        let untouched = matches!(step, Step::EnterMaintenance { .. }) && !self.state_of(host).changed;
         let signal = self.interrupt.clone();
         let end = tokio::select! {
             biased;
@@ -229,8 +229,8 @@ impl Run<'_> {
                 Attempt::Failed(FailureClass::Fault, why(&info))
             }
             (Step::Reboot { .. }, _) => Attempt::Sent(How::Did),
-            (Step::EnterMaintenance, Ok(TaskEnd::Failed(info))) => self.not_entered(host, &info).await,
-            (Step::EnterMaintenance, Ok(TaskEnd::Deadline(_))) => self.too_late(host, task).await,
+            (Step::EnterMaintenance { .. }, Ok(TaskEnd::Failed(info))) => self.not_entered(host, &info).await,
+            (Step::EnterMaintenance { .. }, Ok(TaskEnd::Deadline(_))) => self.too_late(host, task).await,
             (_, Ok(TaskEnd::Failed(info))) => Attempt::Again(FailureClass::Fault, why(&info)),
             (_, Ok(TaskEnd::Deadline(_))) => Attempt::Sent(How::Did),
             (_, Err(error)) => Attempt::Again(FailureClass::Unknown, chain(&error)),
@@ -288,10 +288,14 @@ impl Run<'_> {
 /// Whether the step was announced before: what is found now may be our doing.
 fn is_asked(before: &Memory, step: &Step) -> bool {
     match step {
-        Step::EnterMaintenance => before.maintenance == OurMaintenance::Asked,
+        Step::StartClosing { .. } | Step::EnterMaintenance { .. } => before.maintenance == OurMaintenance::Asked,
         Step::ExitMaintenance => before.maintenance == OurMaintenance::Leaving,
         Step::Reboot { .. } => before.last_reboot.as_ref().is_some_and(|asked| !asked.proven),
-        Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::VerifyHost => false,
+        Step::StopVm { .. }
+        | Step::SetPassthrough { .. }
+        | Step::SetGraphics { .. }
+        | Step::VerifyHost
+        | Step::StartVm { .. } => false,
     }
 }
 
@@ -299,8 +303,10 @@ fn is_asked(before: &Memory, step: &Step) -> bool {
 /// A reboot never: it is not known what stopped it.
 fn may_repeat(kind: StepKind) -> bool {
     match kind {
-        StepKind::EnterMaintenance | StepKind::SetPassthrough | StepKind::SetGraphics => true,
-        StepKind::Reboot | StepKind::VerifyHost | StepKind::ExitMaintenance => false,
+        StepKind::StartClosing | StepKind::EnterMaintenance | StepKind::SetPassthrough | StepKind::SetGraphics => true,
+        StepKind::StopVm | StepKind::Reboot | StepKind::VerifyHost | StepKind::ExitMaintenance | StepKind::StartVm => {
+            false
+        }
     }
 }
 

@@ -25,11 +25,15 @@ impl Run<'_> {
         let limit = match step {
             Step::Reboot { .. } => return Ok(self.verify_boot(host, step, deadline).await),
             // The task has ended: what is left is the way of the value into vCenter's copy.
-            Step::EnterMaintenance => Deadline::of(Duration::from_secs(self.pace.read_back_s.into())),
+            Step::EnterMaintenance { .. } => Deadline::of(Duration::from_secs(self.pace.read_back_s.into())),
             Step::SetPassthrough { .. } | Step::SetGraphics { .. } => {
                 Deadline::of(step.deadline(&self.pace) / WRITE_PARTS)
             }
-            Step::VerifyHost | Step::ExitMaintenance => deadline,
+            Step::StartClosing { .. }
+            | Step::StopVm { .. }
+            | Step::VerifyHost
+            | Step::ExitMaintenance
+            | Step::StartVm { .. } => deadline,
         };
         let kind = StepKind::from(step);
         loop {

@@ -33,7 +33,8 @@ impl Run<'_> {
             return self.hold(host, held).await;
         }
         let memory = &known.memory;
-        let planned = match plan::visit(host, &record, memory) {
+        let around = self.around(host, &record, memory).await;
+        let planned = match plan::visit(host, &record, memory, &around) {
             Ok(visit) => visit,
             // Changed since the plan, into what the plan wants: by us, before the journal was lost, or
             // by somebody else.
@@ -95,7 +96,9 @@ impl Run<'_> {
                 return self.release(host).await;
             }
             let record = self.read(host).await;
-            let next = match plan::visit(host, &record, &self.memory_of(host)) {
+            let memory = self.memory_of(host);
+            let around = self.around(host, &record, &memory).await;
+            let next = match plan::visit(host, &record, &memory, &around) {
                 Ok(next) => next,
                 Err(refusal) => return self.hold(host, Held::Refused(refusal)).await,
             };

@@ -9,3 +9,4 @@ mod random;
 mod transitions;
 mod twin;
 mod visits;
+mod vms;

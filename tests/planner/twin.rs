@@ -3,7 +3,7 @@
 
 use jiff::SignedDuration;
 use poolwright::model::{Fact, GraphicsConfig, GraphicsType, HostView, PciAddress, VgpuMode};
-use poolwright::plan::{Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
+use poolwright::plan::{Around, Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
 
 use crate::support::seen::{known, record};
 
@@ -67,7 +67,7 @@ impl Twin {
     pub fn effect(&mut self, step: &Step) -> Result<(), ()> {
         self.log.push(step.to_string());
         match step {
-            Step::EnterMaintenance => {
+            Step::EnterMaintenance { .. } => {
                 self.view.in_maintenance = Fact::Known(true);
                 self.view.parity.ha = Fact::Absent;
             }
@@ -99,6 +99,7 @@ impl Twin {
             }
             Step::Reboot { .. } => self.reboot(),
             Step::VerifyHost => {}
+            Step::StartClosing { .. } | Step::StopVm { .. } | Step::StartVm { .. } => unreachable!("no VMs yet"),
         }
         Ok(())
     }
@@ -175,7 +176,7 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
     let mut effects = 0;
     memory.baseline.get_or_insert_with(|| baseline(host, &twin.view));
     'visits: for _ in 0..20 {
-        let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory)?;
+        let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory, &Around::nothing())?;
         visits.push(planned.clone());
         for step in &planned.steps {
             match step.check(host, &twin.view, memory) {

@@ -3,10 +3,10 @@
 use poolwright::model::{
     Connection, Fact, HostFault, HostFaultKind, HostRecord, HostView, MoRef, PowerState, RunningTask, VgpuSize,
 };
-use poolwright::plan::{Check, HostPlan, Memory, OurMaintenance, Refusal, Step, Verify, visit, waits_for_reboot};
+use poolwright::plan::{self, Check, HostPlan, Memory, OurMaintenance, Refusal, Step, Verify, Visit, waits_for_reboot};
 
 use super::findings::make;
-use crate::support::seen::{H100, Set, desired, device, fleet, host, known, pool, record, set_gpu, vgpu, vm};
+use crate::support::seen::{H100, Set, around, desired, device, fleet, host, known, pool, record, set_gpu, vgpu, vm};
 
 /// Passthrough to vGPU on one host, and the host.
 fn planned() -> (HostPlan, HostView) {
@@ -14,6 +14,11 @@ fn planned() -> (HostPlan, HostView) {
     view.uuid = Fact::Known("uuid-esx-01".into());
     let wish = desired(vec![pool(H100, 2, vgpu(VgpuSize::Same), &["esx-01"])]);
     (make(&wish, &fleet(vec![("esx-01", view.clone())])).hosts[0].clone(), view)
+}
+
+/// The visit of a host that stands alone in its cluster.
+fn visit(plan: &HostPlan, record: &HostRecord, memory: &Memory) -> Result<Visit, Refusal> {
+    plan::visit(plan, record, memory, &around(&fleet(vec![]), "esx-01"))
 }
 
 fn seen(view: &HostView) -> HostRecord {
@@ -99,7 +104,7 @@ fn what_stands_in_the_way_is_named() {
         other => panic!("{other:?}"),
     };
     let on = blocked(refusal(|view| view.vms = Fact::Known(vec![vm("web-1", PowerState::On)])));
-    assert_eq!(on, "VMs are powered on: web-1");
+    assert_eq!(on, "web-1: no other host has room for it");
     let busy = blocked(refusal(|view| view.tasks = Fact::Known(vec![task("HostSystem.enterMaintenanceMode")])));
     assert!(busy.contains("enterMaintenanceMode by pw"), "{busy}");
     let taken = blocked(refusal(|view| view.in_maintenance = Fact::Known(true)));
@@ -137,7 +142,7 @@ fn a_running_maintenance_task_of_ours_is_followed_and_never_started_twice() {
     view.tasks = Fact::Known(vec![task("HostSystem.enterMaintenanceMode")]);
     let asked = Memory { begun: true, maintenance: OurMaintenance::Asked, ..Memory::default() };
     let planned = visit(&plan, &seen(&view), &asked).unwrap();
-    assert_eq!(planned.steps[0], Step::EnterMaintenance);
+    assert_eq!(planned.steps[0], Step::EnterMaintenance { moves: vec![] });
     let task = Some(MoRef::new("Task", "task-9"));
     assert_eq!(planned.steps[0].check(&plan, &view, &asked), Check::InFlight { task });
     assert!(

@@ -19,7 +19,7 @@ pub fn hosts() -> Vec<HostName> {
 
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
-        Just(Step::EnterMaintenance),
+        Just(Step::EnterMaintenance { moves: vec![] }),
         Just(Step::SetPassthrough { changes: Vec::new() }),
         Just(Step::SetGraphics { default_type: None, policy: None, devices: Vec::new(), early: false }),
         (0..3i64).prop_map(|hours| Step::Reboot {

@@ -1,10 +1,11 @@
 use super::*;
 use crate::model::{
     AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, Pace, Place, PlanId, Product,
-    Rule, SiteIdentity, VgpuMode, VgpuSize,
+    Rule, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
 };
 use crate::plan::{
-    Capacity, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots, SlowFacts, SlowGpu,
+    Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots,
+    SlowFacts, SlowGpu, VmFate,
 };
 
 const H100_NVL: PciId = PciId { vendor: 0x10de, device: 0x2321, sub_vendor: 0x10de, sub_device: 0x1839 };
@@ -27,6 +28,21 @@ fn passed_through() -> GpuSetting {
 
 fn step(does: &str, expects: &str, perhaps: bool) -> Outline {
     Outline { does: does.to_owned(), expects: expects.to_owned(), perhaps }
+}
+
+fn fates() -> Vec<VmFate> {
+    let fate = |name: &str, fate| VmFate {
+        vm: MoRef::new("VirtualMachine", format!("vm-{name}")),
+        name: name.to_owned(),
+        gpus: vec![VmGpuDevice::DirectPath { id: "0000:3b:00.0".into(), device_id: Fact::Absent }],
+        fate,
+    };
+    let left_off = "no GPU with label train will be passed through";
+    vec![
+        fate("serve-1", Fate::Moves { to: "esx-gpu-08".into(), minutes: 3, why: "128 GiB of memory".into() }),
+        fate("train-1", Fate::Stops { why: "a DirectPath I/O device never moves".into() }),
+        fate("train-2", Fate::LeftOff { why: left_off.into() }),
+    ]
 }
 
 fn host(name: &str) -> HostPlan {
@@ -69,6 +85,9 @@ fn host(name: &str) -> HostPlan {
             default_type: None,
         },
         impact: Impact::Reboot,
+        fates: fates(),
+        bounds: Bounds { stops: 4, moves: 4 },
+        vms: VmRules::default(),
         steps: vec![
             step("enter maintenance mode", "no VM powered on", false),
             step("switch passthrough off on 3 GPUs", "passthrough on, label train", false),

@@ -14,7 +14,7 @@ fn journal() -> Vec<Entry> {
     let hosts = ["esx-1", "esx-2", "esx-3", "esx-4", "東京-5"].map(HostName::from).to_vec();
     let visit = Visit {
         impact: Impact::Reboot,
-        steps: vec![Step::EnterMaintenance, Step::VerifyHost],
+        steps: vec![Step::EnterMaintenance { moves: Vec::new() }, Step::VerifyHost],
         reboots: Reboots { expected: 1, most: 2, why: Vec::new() },
     };
     let planned = Event::VisitPlanned {
@@ -60,7 +60,7 @@ fn journal() -> Vec<Entry> {
         (Some(2), Event::HostHeld { why: Held::ForeignMarker { run: RunId("01OTHER".into()) } }),
         (Some(3), planned),
         (Some(3), Event::Armed { comp: Compensation::Maintenance }),
-        (Some(3), started(Step::EnterMaintenance)),
+        (Some(3), started(Step::EnterMaintenance { moves: Vec::new() })),
         (
             Some(3),
             Event::StepDone { step: StepKind::EnterMaintenance, how: crate::rollout::How::Did, evidence: Vec::new() },
