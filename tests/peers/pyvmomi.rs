@@ -51,8 +51,12 @@ struct Peer {
 
 impl Peer {
     async fn start() -> Option<Self> {
+        Self::of(WORLD).await
+    }
+
+    async fn of(document: &str) -> Option<Self> {
         let python = peer("pyvmomi/bin/python")?;
-        let world = World::parse("peers", WORLD.as_bytes()).unwrap();
+        let world = World::parse("peers", document.as_bytes()).unwrap();
         world.set_speed(SPEED);
         let served = serve(world.clone(), "127.0.0.1:0".parse().unwrap()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -135,4 +139,53 @@ async fn pyvmomi_reads_faults_by_their_types() {
         ["task", "vmodl.fault.RequestCanceled"],
     ]);
     assert_eq!(seen["faults"], expected);
+}
+
+/// One host with a GPU that is shared and one that is passed through, and VMs for both.
+const VMS: &str = r#"
+apiVersion: poolwright/v1
+kind: World
+metadata: {name: peers}
+spec:
+  vcenter: {address: vc.lab, users: [{name: pw@vsphere.local, password: lab}], options: {vgpu.hotmigrate.enabled: "true"}}
+  datacenters:
+    - path: /DC1
+      clusters:
+        - name: gpu-a
+          drs: {level: fullyAutomated, options: {VgpuMMAutomationTimeoutSecs: "-1"}}
+          hosts:
+            - names: "esx-[01-02]"
+              driver: {component: NVD-AIE-800, version: 580.95.02}
+              gpus:
+                - {model: h100-nvl-94, addresses: ["0000:17:00.0"], mode: {vgpu: {size: same}}}
+                - {model: h100-nvl-94, addresses: ["0000:97:00.0"], mode: {passthrough: {label: train}}}
+          vms:
+            - {name: pinned, host: esx-01, migrate: false, devices: [{vgpu: nvidia_h100l-47c}]}
+            - name: passed
+              host: esx-01
+              extra: {pciPassthru.use64bitMMIO: "TRUE"}
+              devices: [{dynamicDirectPath: train}]
+            - {name: late, host: esx-01, devices: [{vgpu: nvidia_h100l-47c}]}
+"#;
+
+#[tokio::test]
+async fn pyvmomi_powers_vms_on_pinned_and_sees_a_closing_host_wait_for_them_and_take_no_other() {
+    let Some(peer) = Peer::of(VMS).await else { return };
+    let seen = peer.run(&["vms", "esx-01"]).await;
+    assert_eq!(seen["device"], json!(["nvidia_h100l-47c", false, "PCI device 0"]));
+    assert_eq!(seen["assigned"], json!([null, B]));
+    assert_eq!(seen["users"], json!([["pinned"], ["passed"]]));
+    assert!(seen["profiles"].as_u64().unwrap() > 5, "{seen}");
+    assert_eq!(seen["devices"], json!([[0x10de, true]]));
+    assert_eq!(seen["drs"], json!([true, "fullyAutomated", { "VgpuMMAutomationTimeoutSecs": "-1" }]));
+    assert_eq!(seen["memory"], json!([65_536, 65_536, "TRUE"]));
+    assert_eq!(
+        seen["stay"],
+        json!({ "pinned": ["vim.fault.MigrationFeatureNotSupported"], "passed": ["vim.fault.DeviceNotSupported"] })
+    );
+    assert_eq!(seen["closing"][0][0], "vim.fault.InvalidState", "{seen}");
+    assert_eq!(seen["closing"][1], false);
+    assert_eq!(seen["closed"], json!([true, ["poweredOff", "poweredOff"], []]));
+    let tally = peer.world.tally();
+    assert_eq!((tally.vms["pinned"].stops, tally.vms["late"].starts), (1, 0));
 }

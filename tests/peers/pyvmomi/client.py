@@ -3,6 +3,7 @@
     client.py PORT CERTIFICATE walk
     client.py PORT CERTIFICATE convert HOST
     client.py PORT CERTIFICATE faults HOST
+    client.py PORT CERTIFICATE vms HOST
 
 Prints what it saw as JSON; ends with a traceback and a status if anything is not as pyVmomi expects.
 """
@@ -214,6 +215,62 @@ def faults(service, port, certificate, name):
     return {"faults": seen}
 
 
+def named(content, kind, name):
+    found, _ = collect(content, kind, ["name"])
+    return next(each for each, values in found.items() if values["name"] == name)
+
+
+def failure(act):
+    """The type of the fault with which a call or its task ends, and its sentence."""
+    try:
+        WaitForTask(act())
+        return None
+    except vmodl.MethodFault as fault:
+        return [type(fault).__name__, fault.msg]
+
+
+def vms(service, name):
+    """Powers VMs on where they are to run, and empties the host again."""
+    content = service.RetrieveContent()
+    host = named(content, vim.HostSystem, name)
+    pinned, passed, late = (named(content, vim.VirtualMachine, vm) for vm in ("pinned", "passed", "late"))
+    cluster = host.parent
+    seen = {}
+    before = passed.config.hardware.device[0].backing.assignedId
+    for vm in (pinned, passed):
+        WaitForTask(vm.PowerOnVM_Task(host=host))
+        assert vm.runtime.host == host and vm.runtime.powerState == "poweredOn", vm.name
+    device = pinned.config.hardware.device[0]
+    seen["device"] = [device.backing.vgpu, device.backing.migrateSupported, device.deviceInfo.label]
+    seen["assigned"] = [before, passed.config.hardware.device[0].backing.assignedId]
+    seen["users"] = [[vm.name for vm in gpu.vm] for gpu in host.config.graphicsInfo]
+    seen["profiles"] = len(host.configManager.graphicsManager.RetrieveVgpuProfileInfo())
+    seen["devices"] = [
+        [each.deviceVendorId & 0xFFFF, each.timeSlicedCapable]
+        for each in host.configManager.graphicsManager.RetrieveVgpuDeviceInfo()
+    ]
+    drs = cluster.configurationEx.drsConfig
+    seen["drs"] = [drs.enabled, drs.defaultVmBehavior, {option.key: option.value for option in drs.option}]
+    seen["memory"] = [
+        pinned.config.hardware.memoryMB,
+        pinned.config.memoryAllocation.reservation,
+        {option.key: option.value for option in passed.config.extraConfig}["pciPassthru.use64bitMMIO"],
+    ]
+    closing = host.EnterMaintenanceMode_Task(timeout=0, evacuatePoweredOffVms=False)
+    wait_for("reasons of DRS", lambda: cluster.drsFault and closing.info.progress == 2)
+    seen["stay"] = {
+        by_vm.vm.name: [type(fault).__name__ for fault in by_vm.fault]
+        for run in cluster.drsFault
+        for by_vm in run.faultsByVm
+    }
+    seen["closing"] = [failure(lambda: late.PowerOnVM_Task(host=host)), host.runtime.inMaintenanceMode]
+    for vm in (pinned, passed):
+        vm.ShutdownGuest()
+    WaitForTask(closing)
+    seen["closed"] = [host.runtime.inMaintenanceMode, [vm.runtime.powerState for vm in (pinned, passed)], cluster.drsFault]
+    return seen
+
+
 def main():
     port, certificate, what = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     service = connect(port, certificate)
@@ -222,6 +279,8 @@ def main():
             result = walk(service)
         elif what == "convert":
             result = convert(service, sys.argv[4])
+        elif what == "vms":
+            result = vms(service, sys.argv[4])
         else:
             result = faults(service, port, certificate, sys.argv[4])
     finally:
