@@ -331,8 +331,8 @@ fn faults_of_drs_are_told_to_the_deepest_cause_with_the_host_they_are_about() {
             ),
             (
                 "host-23",
-                "No host is compatible with the virtual machine: not migratable \
-                 (NoCompatibleHost > DisallowedMigrationDeviceAttached > DeviceNotSupported)"
+                "No host is compatible with the virtual machine: a device keeps the virtual machine from moving: \
+                 not migratable (NoCompatibleHost > DisallowedMigrationDeviceAttached > DeviceNotSupported)"
             ),
         ]
     );

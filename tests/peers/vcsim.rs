@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use poolwright::base::clock::Clock;
 use poolwright::base::net::{Endpoint, NetError, Network, RealNetwork, Trust};
-use poolwright::model::{Fact, MoRef};
+use poolwright::model::{Fact, MoRef, PowerState};
+use poolwright::observe::Fleet;
 use poolwright::vim25::wire::decode;
 use poolwright::vim25::{Client, Error, ObjectContent, PropertySet, Scope, TaskEnd, TaskState, Waited};
 use secrecy::SecretString;
@@ -213,6 +214,69 @@ async fn custom_fields_are_defined_set_and_read_back() {
     // vcsim has no user events; a method that does not exist did nothing.
     let error = client.log_user_event(&host, "poolwright: closing for maintenance").await.unwrap_err();
     assert!(error.is_fault("MethodNotFound") && !error.may_have_acted(), "{error:?}");
+    client.logout().await.unwrap();
+}
+
+/// Clusters, VMs with their folders, the setting of the vCenter: every path that is read, vcsim knows.
+#[tokio::test]
+async fn a_fleet_with_its_clusters_and_vms_is_read() {
+    let Some(vcsim) = Vcsim::start(&["-alone", "1", "-vms", "2"]) else { return };
+    let hex: String = vcsim.pin.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!(
+        "apiVersion: poolwright/v1\nkind: Site\nmetadata: {{name: lab}}\nspec:\n  vcenter: {{address: \"{}\", \
+         trust: {{thumbprint: {hex}}}, credentials: {{user: u, password: \"env:LAB\"}}}}\n",
+        vcsim.address
+    );
+    let loaded = poolwright::profile::load(&[("site.yaml".to_owned(), text.into_bytes())]);
+    let password = SecretString::from(vcsim.password.as_str());
+    let site = &loaded.sites[0].spec;
+    let fleet = Fleet::connect("lab", site, &vcsim.user, password, &RealNetwork, Clock::system()).await.unwrap();
+    let roster = fleet.roster().await.unwrap();
+    let observed = fleet.facts(&roster.hosts).await;
+
+    let path = roster.clusters[0].path.as_str();
+    assert!(observed.clusters[path].known().unwrap().drs.known().unwrap().enabled.known().is_some(), "{observed:?}");
+    // A host that stands alone has no cluster.
+    assert!(observed.clusters.values().any(Fact::is_absent));
+    assert_eq!(observed.hot_migrate, Fact::Absent, "vcsim has no such setting");
+    let views = || observed.hosts.values().filter_map(|record| record.view.as_ref().ok());
+    assert_eq!(views().count(), observed.hosts.len());
+    let vms: Vec<_> = views().flat_map(|view| view.vms.known().unwrap()).collect();
+    assert!(!vms.is_empty());
+    for vm in vms {
+        assert_eq!(vm.folder, Fact::Known("/DC0/vm".to_owned()));
+        assert_eq!(vm.power, Fact::Known(PowerState::On));
+        let unknown = serde_json::to_string(vm).unwrap().matches("\"unknown\"").count();
+        assert_eq!(unknown, 0, "{vm:?}");
+    }
+    fleet.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_vm_is_switched_off_and_started_on_its_host() {
+    let Some(vcsim) = Vcsim::start(&["-vms", "1"]) else { return };
+    let client = vcsim.connect().await;
+    let mut vms = Vec::new();
+    let sets = [PropertySet::new("VirtualMachine", &["runtime.host"])];
+    let scope = Scope::Below(client.root_folder().clone());
+    client.retrieve(&scope, &sets, |page| vms.extend(page)).await.unwrap();
+    let vm = vms.remove(0);
+    let host = vm.fact("runtime.host", decode::reference);
+    let host = host.known().unwrap();
+    let power = async || {
+        let content = client.properties(&vm.object, &["runtime.powerState"]).await.unwrap();
+        content.get("runtime.powerState").unwrap().text.clone()
+    };
+    let done = async |task: MoRef| {
+        let end = client.wait_task(&task, SOON, |_| {}).await.unwrap();
+        assert!(matches!(end, TaskEnd::Success(_)), "{end:?}");
+    };
+    done(client.power_off(&vm.object).await.unwrap()).await;
+    assert_eq!(power().await, "poweredOff");
+    // Nobody is there to be asked.
+    assert!(client.shutdown_guest(&vm.object).await.unwrap_err().is_fault("InvalidPowerState"));
+    done(client.power_on(&vm.object, Some(host)).await.unwrap()).await;
+    assert_eq!(power().await, "poweredOn");
     client.logout().await.unwrap();
 }
 

@@ -29,16 +29,18 @@ import (
 func main() {
 	clusters := flag.Int("clusters", 1, "clusters")
 	hosts := flag.Int("hosts", 3, "hosts in each cluster")
+	alone := flag.Int("alone", 0, "hosts outside of clusters")
+	vms := flag.Int("vms", 0, "virtual machines in each cluster and on each host outside of them")
 	delay := flag.Int("delay", 0, "milliseconds that entering maintenance mode takes")
 	flag.Parse()
 
 	model := simulator.VPX()
 	// As its own command does for -api-version: it says 6.5 otherwise, which nobody speaks any more.
 	model.ServiceContent.About.ApiVersion = "8.0.3.0"
-	model.Host = 0
+	model.Host = *alone
 	model.Cluster = *clusters
 	model.ClusterHost = *hosts
-	model.Machine = 0
+	model.Machine = *vms
 	model.DelayConfig.MethodDelay = map[string]int{"EnterMaintenanceMode_Task": *delay}
 	if err := model.Create(); err != nil {
 		log.Fatal(err)
