@@ -51,6 +51,12 @@ pub(super) fn running(view: &HostView, kind: TaskKind) -> Option<&RunningTask> {
     view.tasks.known()?.iter().find(|task| TaskKind::of(task) == kind)
 }
 
+/// The task that closes, opens or reboots the host just now, in words; whose it is does not matter.
+pub(super) fn switching(view: &HostView) -> Result<Option<String>, Gap> {
+    let tasks = Gap::optional(&view.tasks, "recentTask")?;
+    Ok(tasks.into_iter().flatten().find(|task| TaskKind::of(task) != TaskKind::Other).map(described))
+}
+
 /// Who works on the host beside this visit; none if nobody does.
 pub(super) fn busy(view: &HostView, memory: &Memory) -> Result<Option<String>, Gap> {
     let tasks = Gap::optional(&view.tasks, "recentTask")?;

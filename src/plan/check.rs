@@ -1,6 +1,6 @@
 //! What a step finds before its effect, and what proves it afterwards.
 
-use super::blocks::{TaskKind, not_connected, powered_on, powered_on_vms, running, vm_label};
+use super::blocks::{TaskKind, not_connected, powered_on, powered_on_vms, running, switching, vm_label};
 use super::device::{Devices, Gap};
 use super::gate::gate;
 use super::need::Need;
@@ -165,6 +165,7 @@ impl Step {
             if !*Gap::need(&view.in_maintenance, "runtime.inMaintenanceMode")? {
                 return refused("a host in maintenance mode", "it is not");
             }
+            undisturbed(view)?;
             empty(view)?;
         }
         Ok(devices)
@@ -315,11 +316,10 @@ fn closing(
     if memory.maintenance > OurMaintenance::Asked {
         return refused("the host in maintenance mode", "somebody took it out");
     }
-    match running(view, TaskKind::Enter) {
-        Some(task) if asked => return Ok(Check::InFlight { task: Some(task.moref.clone()) }),
-        Some(task) => return refused("a host that nobody works on", format!("{} runs", task.what)),
-        None => {}
+    if let Some(task) = running(view, TaskKind::Enter).filter(|_| asked) {
+        return Ok(Check::InFlight { task: Some(task.moref.clone()) });
     }
+    undisturbed(view)?;
     let strangers: Vec<&VmView> = powered_on_vms(view)?.into_iter().filter(|vm| !planned(vm)).collect();
     // A VM without a GPU that came meanwhile moves on as it came.
     let moves_on = |vm: &&VmView| vm.gpus == Fact::Known(Vec::new()) && host.vms.may_move(vm) == Fact::Known(true);
@@ -365,6 +365,14 @@ fn closed_gate(host: &HostPlan, view: &HostView, memory: &Memory) -> Vec<String>
         .filter(|line| !line.verdict.opens())
         .map(|line| format!("{} {}: {}", line.check, line.subject, line.evidence))
         .collect()
+}
+
+/// Refused if the host is about to be opened, closed or rebooted.
+fn undisturbed(view: &HostView) -> Result<(), Check> {
+    match switching(view)? {
+        None => Ok(()),
+        Some(task) => refused("a host that nobody works on", format!("{task} runs")),
+    }
 }
 
 /// Refused if a VM runs on the host.

@@ -58,6 +58,7 @@ impl Run<'_> {
         }
         if self.state_of(host).memory.maintenance == OurMaintenance::Asked
             && let Some(task) = entering(&record)
+            && matches!(Box::pin(self.whose(&task)).await, Ok(None))
         {
             Box::pin(self.cancel(&task)).await;
         }

@@ -18,8 +18,44 @@ mod task {
     pub const REBOOT: &str = "reboot";
 }
 
+/// The kind of the task that this step starts.
+fn task_of(step: &Step) -> Option<&'static str> {
+    match step {
+        Step::StartClosing { .. } | Step::EnterMaintenance { .. } => Some(task::ENTER),
+        Step::ExitMaintenance => Some(task::EXIT),
+        Step::Reboot { .. } => Some(task::REBOOT),
+        Step::StopVm { .. }
+        | Step::SetPassthrough { .. }
+        | Step::SetGraphics { .. }
+        | Step::VerifyHost
+        | Step::StartVm { .. } => None,
+    }
+}
+
+/// Whether it matters who started the task of this step: maintenance is left by who asked for it. A
+/// reboot and the way out are the same whoever asks.
+pub(super) fn enters(step: &Step) -> bool {
+    task_of(step) == Some(task::ENTER)
+}
+
 fn is_of(what: &str, kind: &str) -> bool {
     what.rsplit('.').next() == Some(kind)
+}
+
+/// Whether two names are one user's. Names have no case; their domain stands before them
+/// (`CORP\pw`) or behind (`pw@corp.lan`), in full or by its first part, as the server or the login
+/// has it.
+fn is_same_user(one: &str, other: &str) -> bool {
+    let parts = |text: &str| {
+        let text = text.to_lowercase();
+        let split = text.split_once('\\').map(|(domain, name)| (name.to_owned(), domain.to_owned()));
+        let split = split.or_else(|| text.rsplit_once('@').map(|(name, domain)| (name.to_owned(), domain.to_owned())));
+        split.unwrap_or((text, String::new()))
+    };
+    let ((name, domain), (other_name, other_domain)) = (parts(one), parts(other));
+    let first = |domain: &str| domain.split('.').next().unwrap_or_default().to_owned();
+    let by_first_part = !(domain.contains('.') && other_domain.contains('.'));
+    name == other_name && (domain == other_domain || by_first_part && first(&domain) == first(&other_domain))
 }
 
 /// How long somebody else's task on the host is waited for before ours is tried again
@@ -35,6 +71,8 @@ pub(super) enum Sent {
     Stored,
     /// The server refused it; nothing happened.
     Refused(String),
+    /// Nothing happened: somebody else is at the same just now, and what they close they open.
+    Theirs(String),
     /// It did not get through, and may now; nothing happened.
     Again(String),
     /// Nobody knows whether it had an effect: look.
@@ -111,11 +149,16 @@ impl Run<'_> {
         }
     }
 
-    /// Another task holds the host: ours, then it is attached to; or somebody else's, then its end is
-    /// waited for and ours tried again.
+    /// Another task holds the host: the step's own, then it is attached to; or another one, then its
+    /// end is waited for and ours tried again.
     async fn in_progress(&self, host: &HostPlan, step: &Step, task: &MoRef, said: String) -> Sent {
         match self.vcenter().task_info(task).await {
-            Ok(info) if self.is_ours(&info, step) => Sent::Task(task.clone()),
+            Ok(info) if task_of(step).is_some_and(|kind| is_of(&info.what, kind)) => {
+                match self.theirs(&info).filter(|_| enters(step)) {
+                    Some(why) => Sent::Theirs(why),
+                    None => Sent::Task(task.clone()),
+                }
+            }
             Ok(info) => {
                 tracing::info!(host = %host.host.name, task = %info.what, "waiting for another task");
                 match self.vcenter().wait_task(task, FOREIGN, |_| {}).await {
@@ -127,27 +170,25 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a task is of this step's kind and was started by our user.
-    pub(super) fn is_ours(&self, info: &TaskInfo, step: &Step) -> bool {
-        let what = match step {
-            Step::StartClosing { .. } | Step::EnterMaintenance { .. } => task::ENTER,
-            Step::ExitMaintenance => task::EXIT,
-            Step::Reboot { .. } => task::REBOOT,
-            Step::StopVm { .. }
-            | Step::SetPassthrough { .. }
-            | Step::SetGraphics { .. }
-            | Step::VerifyHost
-            | Step::StartVm { .. } => return false,
-        };
-        is_of(&info.what, what) && info.user.as_deref() == Some(self.vcenter().session_user().as_str())
+    /// Who takes the host into maintenance with this task, if we do not.
+    pub(super) async fn whose(&self, task: &MoRef) -> Result<Option<String>, Error> {
+        Ok(self.theirs(&self.vcenter().task_info(task).await?))
     }
 
-    /// The reboot task of ours that the server knows since it was asked for. One that failed without
-    /// losing the host did nothing.
+    fn theirs(&self, info: &TaskInfo) -> Option<String> {
+        let us = self.vcenter().session_user();
+        let ours = info.user.as_deref().is_some_and(|user| is_same_user(user, &us));
+        (!ours).then(|| {
+            let who = info.user.as_deref().unwrap_or("the system");
+            format!("{who} takes the host into maintenance mode (task {}), and we are {us}", info.task.id)
+        })
+    }
+
+    /// The reboot task that the server knows since ours was asked for, whoever asked: the host goes down
+    /// once. One that failed without losing the host did nothing.
     pub(super) async fn reboot_task(&self, host: &HostPlan) -> Result<Option<MoRef>, Error> {
         let Some(since) = self.state_of(host).reboot_asked else { return Ok(None) };
-        let user = self.vcenter().session_user();
-        let tasks = self.vcenter().tasks_since(&host.host.moref, since, Some(&user)).await?;
+        let tasks = self.vcenter().tasks_since(&host.host.moref, since, None).await?;
         Ok(tasks
             .into_iter()
             .rev()
@@ -216,4 +257,33 @@ pub(super) fn entering(record: &HostRecord) -> Option<MoRef> {
 fn servers_limit(ours: Duration) -> NonZeroU32 {
     let length = ours.saturating_sub(Duration::from_secs(60)).as_secs();
     u32::try_from(length).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_user;
+
+    #[test]
+    fn a_user_is_the_same_in_any_case_and_on_either_side_of_the_domain() {
+        for (one, other) in [
+            ("pw@vsphere.local", "pw@vsphere.local"),
+            ("VSPHERE.LOCAL\\Pw", "pw@vsphere.local"),
+            ("CORP\\pw", "PW@corp.example.com"),
+            ("root", "ROOT"),
+            ("VSPHERE.LOCAL\\vpxd-extension-6f0e", "vsphere.local\\VPXD-extension-6F0E"),
+            ("CORP\\first.last@mail", "corp\\First.Last@Mail"),
+        ] {
+            assert!(is_same_user(one, other) && is_same_user(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("pw@vsphere.local", "pw2@vsphere.local"),
+            ("pw@vsphere.local", "pw@vsphere.lan"),
+            ("CORP\\pw", "pw@lab.example.com"),
+            ("pw", "pw@vsphere.local"),
+            ("CORP\\pw", "pw"),
+            ("", "pw"),
+        ] {
+            assert!(!is_same_user(one, other) && !is_same_user(other, one), "{one} {other}");
+        }
+    }
 }

@@ -67,7 +67,9 @@ impl Run<'_> {
         let record = self.read(host).await;
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
         let mut notes = Vec::new();
-        if !self.state_of(host).changed && entering(&record).is_none() {
+        // What still enters at our request is not given up yet.
+        let enters = self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record).is_some();
+        if !self.state_of(host).changed && !enters {
             self.disarm(host, &record)?;
         }
         let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();

@@ -92,9 +92,8 @@ impl Run<'_> {
                 Attempt::Done(how, evidence) => return self.done(host, kind, how, evidence),
                 Attempt::Sent(how) => match Box::pin(self.verify(host, step, deadline)).await? {
                     Ok(evidence) => return self.done(host, kind, how, evidence),
-                    Err((class, waiting_for)) if !may_repeat(kind) => {
-                        return self.failed(host, kind, class, waiting_for);
-                    }
+                    // Sent again only if time is left. A reboot and an exit never are: they are waited for
+                    // until their deadline has passed.
                     Err(unverified) => unverified,
                 },
             };
@@ -157,6 +156,11 @@ impl Run<'_> {
                 let why = format!("expected {expected}, found {found}");
                 return Ok(Attempt::Failed(FailureClass::Refused, why));
             }
+            Check::InFlight { task: Some(task) } if effect::enters(step) => match Box::pin(self.whose(&task)).await {
+                Ok(None) => Some(task),
+                Ok(Some(why)) => return Ok(Attempt::Failed(FailureClass::Refused, why)),
+                Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
+            },
             Check::InFlight { task } => task,
             Check::Ready => match self.ready(host, step, view, asked).await {
                 Ok(task) => task,
@@ -197,6 +201,7 @@ impl Run<'_> {
                 Err(Attempt::Again(FailureClass::Fault, in_words(view, step, &why)))
             }
             Sent::Refused(why) => Err(Attempt::Failed(FailureClass::Fault, in_words(view, step, &why))),
+            Sent::Theirs(why) => Err(Attempt::Failed(FailureClass::Refused, why)),
         }
     }
 
@@ -296,17 +301,6 @@ fn is_asked(before: &Memory, step: &Step) -> bool {
         | Step::SetGraphics { .. }
         | Step::VerifyHost
         | Step::StartVm { .. } => false,
-    }
-}
-
-/// Whether a step that the server took and that cannot be verified may be sent again after a look.
-/// A reboot never: it is not known what stopped it.
-fn may_repeat(kind: StepKind) -> bool {
-    match kind {
-        StepKind::StartClosing | StepKind::EnterMaintenance | StepKind::SetPassthrough | StepKind::SetGraphics => true,
-        StepKind::StopVm | StepKind::Reboot | StepKind::VerifyHost | StepKind::ExitMaintenance | StepKind::StartVm => {
-            false
-        }
     }
 }
 

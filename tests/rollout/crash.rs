@@ -10,7 +10,7 @@ use poolwright::rollout::{self, Exit, RunError, RunState, StateDir, interrupt};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::scene::calls;
+use super::scene::asked;
 use super::trap::{Point, Trap, TrapNetwork};
 use crate::support::lab::{Lab, PASSWORD, Silent, USER, in_memory};
 use crate::support::look;
@@ -197,7 +197,7 @@ async fn crash(case: &str, change: &Change, point: Point, pause: Duration, from_
             "RebootHost_Task" => change.reboots as usize,
             _ => usize::from(change.impact > Impact::None),
         };
-        assert_eq!(calls(lab, once).len(), expected, "{case}: {once}");
+        assert_eq!(asked(lab, once), expected, "{case}: {once}");
     }
     assert_eq!(lab.plan().await.hosts, [], "{case}");
 }

@@ -3,6 +3,7 @@
 mod arbitrary;
 mod crash;
 mod full;
+mod hands;
 mod machine;
 mod maintenance;
 pub mod scene;

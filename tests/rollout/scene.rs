@@ -104,9 +104,9 @@ pub fn calls(lab: &Lab, method: &str) -> Vec<Write> {
     lab.world.log().into_iter().filter(|write| write.call == method && write.effect).collect()
 }
 
-/// Calls of a method, those that were refused too: what we asked for, whatever came of it.
+/// How often we called a method, refused calls too: what we asked for, whatever came of it.
 pub fn asked(lab: &Lab, method: &str) -> usize {
-    lab.world.log().iter().filter(|write| write.call == method).count()
+    lab.world.log().iter().filter(|write| write.call == method && write.who == USER).count()
 }
 
 /// Writes to hosts.
@@ -159,6 +159,8 @@ type When = Arc<dyn Fn(&Event) -> u32>;
 pub struct Watch {
     pub entries: Arc<Mutex<Vec<Entry>>>,
     pub waits: Arc<Mutex<Vec<String>>>,
+    /// What was waited for, and how long at most.
+    pub limits: Arc<Mutex<Vec<(String, Duration)>>>,
     raise: Option<(rollout::Raise, When)>,
 }
 
@@ -177,7 +179,10 @@ impl Sink for Watch {
     }
 
     fn waiting(&mut self, waiting: &Waiting<'_>) {
-        self.waits.lock().unwrap().push(format!("{}: {}", waiting.host, waiting.what.join("; ")));
+        let what = waiting.what.join("; ");
+        let limit = waiting.until.duration_since(waiting.since).unsigned_abs();
+        self.waits.lock().unwrap().push(format!("{}: {what}", waiting.host));
+        self.limits.lock().unwrap().push((what, limit));
     }
 }
 

@@ -4,20 +4,24 @@ use std::path::Path;
 use std::time::Duration;
 
 use poolwright::plan::Plan;
-use poolwright::rollout::{self, Event, Exit, HostPhase, Outcome, RunState, StateDir, StepKind, interrupt};
+use poolwright::rollout::{self, Engine, Event, Exit, HostPhase, Outcome, RunState, StateDir, StepKind, interrupt};
 
-use super::scene::{Scene, Watch, calls, closed, failure, host_of, interrupted, marker, resume, watched};
+use super::scene::{Scene, Watch, asked, closed, failure, host_of, interrupted, marker, resume, watched};
 use super::trap::{Point, Trap};
 use crate::support::lab::{Lab, in_memory};
 
 /// Resumes from the live markers, with another state directory.
-async fn from_live(lab: &Lab, plan: &Plan, elsewhere: &Path) -> RunState {
+pub async fn from_live(lab: &Lab, plan: &Plan, elsewhere: &Path) -> RunState {
+    with_state(lab, elsewhere, async |engine| rollout::resume_from_live(engine, plan).await.unwrap()).await
+}
+
+/// Does something with an engine that has another state directory.
+pub async fn with_state<T>(lab: &Lab, elsewhere: &Path, work: impl AsyncFnOnce(Engine<'_>) -> T) -> T {
     let state = StateDir::open(elsewhere).unwrap();
     let fleet = lab.connect().await;
     let (_raise, signals) = interrupt();
     let mut watch = Watch::default();
-    let engine = rollout::Engine { state: &state, ..lab.engine(&fleet, &mut watch, signals) };
-    let ended = rollout::resume_from_live(engine, plan).await.unwrap();
+    let ended = work(Engine { state: &state, ..lab.engine(&fleet, &mut watch, signals) }).await;
     fleet.close().await.unwrap();
     ended
 }
@@ -45,7 +49,7 @@ async fn marker_written_and_nothing_done_an_abort_clears_it() {
     let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
     assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::AsItWas });
     assert_eq!(marker(&lab, 1), "");
-    assert!(calls(&lab, "EnterMaintenanceMode_Task").is_empty());
+    assert_eq!(asked(&lab, "EnterMaintenanceMode_Task"), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +71,7 @@ async fn taken_out_of_maintenance_by_somebody_else_it_is_held_and_says_who() {
         assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
         let said = failure(host_of(&state, 1));
         assert!(said.contains("out of the maintenance") && said.contains("somebody"), "{said}");
-        assert!(calls(&lab, "EnterMaintenanceMode_Task").len() == 1);
+        assert_eq!(asked(&lab, "EnterMaintenanceMode_Task"), 1);
     }
 }
 
@@ -85,7 +89,7 @@ async fn a_failed_visit_is_never_taken_up_by_itself() {
             let trap = Trap::new(point, &lab.world);
             let ended = super::crash::apply(&lab, &plan, &trap).await;
             assert_eq!(ended.is_none(), point != Point::Never);
-            let tried = lab.world.log().iter().filter(|write| write.call == "UpdatePassthruConfig").count();
+            let tried = asked(&lab, "UpdatePassthruConfig");
             let elsewhere = in_memory();
             let state = if live { from_live(&lab, &plan, elsewhere.path()).await } else { resume(&lab).await };
             // The marker says `failed` only if the client lived to write it.
@@ -98,7 +102,7 @@ async fn a_failed_visit_is_never_taken_up_by_itself() {
             assert!(left_as.marker && left_as.maintenance == Some(true), "{left_as:?}");
             assert!(marker(&lab, 1).contains("\"phase\":\"failed\""), "{}", marker(&lab, 1));
             assert_eq!(state.exit(), Exit::HostsLeft);
-            let again = lab.world.log().iter().filter(|write| write.call == "UpdatePassthruConfig").count();
+            let again = asked(&lab, "UpdatePassthruConfig");
             assert_eq!(again, tried, "nothing is tried again");
         }
     }
@@ -117,15 +121,10 @@ async fn a_failed_visit_whose_journal_is_gone_can_be_retried() {
     let state = from_live(&lab, &plan, elsewhere.path()).await;
     assert_eq!(state.exit(), Exit::HostsLeft);
     let (run, host) = (state.run, "esx-01".into());
-    let dir = StateDir::open(elsewhere.path()).unwrap();
-    let fleet = lab.connect().await;
-    let (_raise, signals) = interrupt();
-    let mut watch = Watch::default();
-    let engine = rollout::Engine { state: &dir, ..lab.engine(&fleet, &mut watch, signals) };
-    let state = rollout::retry(engine, &run, &host).await.unwrap();
-    fleet.close().await.unwrap();
+    let retry = async |engine: Engine<'_>| rollout::retry(engine, &run, &host).await.unwrap();
+    let state = with_state(&lab, elsewhere.path(), retry).await;
     assert_eq!(state.exit(), Exit::Done, "{state:#?}");
-    assert_eq!(calls(&lab, "RebootHost_Task").len(), 1);
+    assert_eq!(asked(&lab, "RebootHost_Task"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,8 +145,8 @@ async fn from_live_knows_hosts_that_are_done_and_goes_on_with_the_others() {
     let state = from_live(&lab, &plan, elsewhere.path()).await;
     assert_eq!(state.exit(), Exit::Done, "{state:#?}");
     assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::AlreadyConverged });
-    assert_eq!(calls(&lab, "RebootHost_Task").len(), 3);
-    assert_eq!(calls(&lab, "EnterMaintenanceMode_Task").len(), 3);
+    assert_eq!(asked(&lab, "RebootHost_Task"), 3);
+    assert_eq!(asked(&lab, "EnterMaintenanceMode_Task"), 3);
 }
 
 #[tokio::test(start_paused = true)]
