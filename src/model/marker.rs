@@ -2,12 +2,13 @@
 //!
 //! It is enough, with the plan, to resume or release a host when the journal is gone.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Parity, RunId, Tally};
+use super::{Parity, PciAddress, RunId, Tally};
 
 /// The value of the custom field `poolwright.run`, compact JSON of at most 2,000 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,15 +26,30 @@ pub struct Marker {
     pub phase: MarkerPhase,
     /// When it was written, by the server's clock.
     pub at: Timestamp,
-    /// Boot time of the host when the marker was written: in phase `rebooting`, that of before the
-    /// reboot.
-    pub boot: Timestamp,
-    /// Reboots done and allowed.
+    /// Reboots that are proven, and the most that are allowed.
     pub reboots: [u32; 2],
+    /// The reboot that was asked for last; none before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastReboot>,
     /// Compensations: kind, subject, value before.
     pub arm: Vec<[String; 3]>,
     /// State before the visit.
     pub base: Baseline,
+}
+
+/// A reboot that was asked for: enough to find its task, to know it by the boot time, and never to
+/// repeat one that had no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastReboot {
+    /// When it was asked for, by the server's clock; none once a later boot time was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Timestamp>,
+    /// Boot time before it.
+    pub boot: Timestamp,
+    /// What was pending before it, each with its GPUs; nothing once something else was written.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pend: BTreeMap<String, Vec<PciAddress>>,
 }
 
 impl Marker {

@@ -42,7 +42,7 @@ pub use finding::{Acceptance, Finding, FindingId, RULES, Rule, Severity, Subject
 pub use gpu::{AssignmentPolicy, GraphicsType, Mode, VgpuMode, VgpuSize};
 pub use host_key::{HostKeyPin, HostKeyPinError};
 pub use ids::{HostName, MoRef, PlanId, RunId};
-pub use marker::{Baseline, Marker, MarkerPhase};
+pub use marker::{Baseline, LastReboot, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,

@@ -44,20 +44,27 @@ impl Run<'_> {
         view: &HostView,
         phase: MarkerPhase,
     ) -> Result<Result<(), NotMarked>, RunError> {
+        let memory = self.memory_of(host);
+        self.mark_as(host, view, phase, &memory).await
+    }
+
+    /// As [`Run::mark`], with what the visit is about to remember.
+    async fn mark_as(
+        &mut self,
+        host: &HostPlan,
+        view: &HostView,
+        phase: MarkerPhase,
+        memory: &Memory,
+    ) -> Result<Result<(), NotMarked>, RunError> {
         if let Owner::Other(held) = marker::owner(view, self.run_id()) {
             return Ok(Err(NotMarked::Foreign(held)));
         }
-        // A host that is down has no boot time; the last one that was written stays.
-        let before = self.state_of(host).marker.as_ref().map(|marker| marker.boot);
-        let Some(boot) = view.boot_time.known().copied().or(before) else {
-            return Ok(Err(NotMarked::Unwritable("the host's boot time cannot be read".to_owned())));
-        };
         let at = match self.server_time().await {
             Ok(at) => at,
             Err(error) => return Ok(Err(NotMarked::Unwritable(chain(&error)))),
         };
         let state = self.state_of(host);
-        let Some(base) = state.memory.baseline.clone() else {
+        let Some(base) = memory.baseline.clone() else {
             return Ok(Err(NotMarked::Unwritable("the state before the visit is not known".to_owned())));
         };
         let wanted = Marker {
@@ -67,8 +74,8 @@ impl Run<'_> {
             host: host.uuid.clone(),
             phase,
             at,
-            boot,
-            reboots: [state.memory.reboots_by(&view.boot_time), host.reboots.most],
+            reboots: [memory.reboots, host.reboots.most],
+            last: marker::last(memory, state.reboot_asked.unwrap_or(at)),
             arm: state.armed.iter().map(super::Compensation::to_marker).collect(),
             base,
         };
@@ -87,14 +94,20 @@ impl Run<'_> {
     pub(super) async fn mark_step(&mut self, host: &HostPlan, step: &Step) -> Result<Result<(), NotMarked>, RunError> {
         let phase = marker::phase_of(step);
         let arm: Vec<_> = self.state_of(host).armed.iter().map(super::Compensation::to_marker).collect();
-        // Each reboot has its own boot time before it; once written, it stays until that is proven.
-        let same_boot = |marker: &Marker| match step {
-            Step::Reboot { boot_before, .. } => {
-                marker.boot.duration_since(*boot_before).abs() <= Memory::BOOT_TOLERANCE
+        let mut memory = self.memory_of(host);
+        if matches!(step, Step::Reboot { .. }) {
+            // It is known by the boot time before it, and has to stand on the host before it is sent.
+            memory.started(step);
+        }
+        let same_reboot = |marker: &Marker| match (step, &marker.last) {
+            (Step::Reboot { boot_before, pending }, Some(last)) => {
+                let same_boot = last.boot.duration_since(*boot_before).abs() <= Memory::BOOT_TOLERANCE;
+                last.asked.is_some() && same_boot && last.pend == marker::by_words(pending)
             }
+            (Step::Reboot { .. }, None) => false,
             _ => true,
         };
-        let stands = |marker: &Marker| marker.phase == phase && marker.arm == arm && same_boot(marker);
+        let stands = |marker: &Marker| marker.phase == phase && marker.arm == arm && same_reboot(marker);
         if self.state_of(host).marker.as_ref().is_some_and(stands) {
             return Ok(Ok(()));
         }
@@ -103,7 +116,7 @@ impl Run<'_> {
             Ok(view) if marker::owner(view, self.run_id()) == Owner::Nobody => {
                 Ok(Err(NotMarked::Unwritable("somebody removed ours".to_owned())))
             }
-            Ok(view) => self.mark(host, view, phase).await,
+            Ok(view) => self.mark_as(host, view, phase, &memory).await,
             Err(why) => Ok(Err(NotMarked::Unwritable(why))),
         }
     }

@@ -1,7 +1,11 @@
 //! The marker on the live host object: whose it is, and what it remembers (FORMATS "Marker").
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
 use super::{Compensation, Held};
-use crate::model::{Fact, HostView, Marker, MarkerPhase, RunId};
+use crate::model::{Fact, HostView, LastReboot, Marker, MarkerPhase, PciAddress, RunId};
 use crate::plan::{Memory, OurMaintenance, RebootAsked, Step};
 
 /// Whose marker a host carries.
@@ -76,15 +80,45 @@ pub(super) fn memory(marker: &Marker) -> Memory {
             }
         },
         reboots: marker.reboots[0],
-        // Written just before the reboot is sent; what was pending does not fit into a marker.
-        last_reboot: (marker.phase == MarkerPhase::Rebooting).then(|| RebootAsked {
-            boot_before: marker.boot,
-            pending: Vec::new(),
-            proven: false,
+        last_reboot: marker.last.as_ref().map(|last| RebootAsked {
+            boot_before: last.boot,
+            pending: lines(&last.pend),
+            proven: last.asked.is_none(),
         }),
         early_graphics_sent: false,
         written_since_reboot: marker.phase == MarkerPhase::Changing,
         vms: Vec::new(),
         baseline: Some(marker.base.clone()),
     }
+}
+
+/// The last reboot that a visit remembers, as its marker says it. `asked`: when, if it is not proven.
+pub(super) fn last(memory: &Memory, asked: Timestamp) -> Option<LastReboot> {
+    memory.last_reboot.as_ref().map(|last| LastReboot {
+        asked: (!last.proven).then_some(asked),
+        boot: last.boot_before,
+        // What is pending after a write says nothing of the reboot before it.
+        pend: if memory.written_since_reboot { BTreeMap::new() } else { by_words(&last.pending) },
+    })
+}
+
+/// Lines of the form `ADDRESS WORDS` by their words; a line of another form has no address.
+pub(super) fn by_words(lines: &[String]) -> BTreeMap<String, Vec<PciAddress>> {
+    let mut words: BTreeMap<String, Vec<PciAddress>> = BTreeMap::new();
+    for line in lines {
+        match line.split_once(' ').and_then(|(address, words)| Some((address.parse().ok()?, words))) {
+            Some((address, said)) => words.entry(said.to_owned()).or_default().push(address),
+            None => drop(words.entry(line.clone()).or_default()),
+        }
+    }
+    words
+}
+
+/// The lines again.
+fn lines(words: &BTreeMap<String, Vec<PciAddress>>) -> Vec<String> {
+    let of = |(words, addresses): (&String, &Vec<PciAddress>)| match addresses.is_empty() {
+        true => vec![words.clone()],
+        false => addresses.iter().map(|address| format!("{address} {words}")).collect(),
+    };
+    words.iter().flat_map(of).collect()
 }

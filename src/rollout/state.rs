@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, StepKind,
 };
-use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
+use crate::model::{HostName, Marker, MoRef, PlanId, RunId};
 use crate::plan::{GateRead, Input, Memory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
@@ -225,9 +225,8 @@ impl HostState {
             Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
             Event::MarkerWritten { marker: Some(marker) } => {
                 self.changed |= marker.phase.is_changed();
-                if marker.phase == MarkerPhase::Rebooting && self.reboot_asked.is_none() {
-                    self.reboot_asked = Some(marker.at);
-                }
+                let asked = marker.last.as_ref().and_then(|last| last.asked);
+                self.reboot_asked = self.reboot_asked.or(asked);
                 self.marker = Some(marker.as_ref().clone());
             }
             // Nothing of ours is left on the host: the visit has nothing to remember.

@@ -72,8 +72,8 @@ fn marker() -> impl Strategy<Value = Marker> {
         host: "uuid".to_owned(),
         phase,
         at: time(),
-        boot: time(),
         reboots: [0, 2],
+        last: None,
         arm: vec![Compensation::Maintenance.to_marker()],
         base: Baseline {
             ds: "1/1".to_owned(),

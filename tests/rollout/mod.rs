@@ -6,6 +6,7 @@ mod full;
 mod hands;
 mod machine;
 mod maintenance;
+mod reboots;
 pub mod scene;
 mod table;
 mod trap;
