@@ -84,20 +84,21 @@ impl Run<'_> {
                 Err(why) => Verify::NotYet { waiting_for: vec![why] },
             };
             let mut proven = None;
-            let (waiting_for, settled) = match verdict {
+            let (waiting_for, settled, given_up) = match verdict {
                 Verify::Reached { evidence } => {
                     back.get_or_insert_with(|| Deadline::of(stable_for));
                     proven = Some(evidence);
-                    (vec![format!("the host to answer without a break for {} s", stable_for.as_secs())], true)
+                    let stable = format!("the host to answer without a break for {} s", stable_for.as_secs());
+                    (vec![stable], true, deadline)
                 }
                 Verify::Settling { waiting_for } => {
                     back.get_or_insert_with(|| Deadline::of(stable_for));
                     let settling = *settling.get_or_insert_with(|| Deadline::of(Step::SETTLE));
-                    (waiting_for, settling.passed())
+                    (waiting_for, settling.passed(), settling)
                 }
                 Verify::NotYet { waiting_for } => {
                     back = None;
-                    (waiting_for, false)
+                    (waiting_for, false, deadline)
                 }
             };
             if settled && back.is_some_and(Deadline::passed) {
@@ -108,7 +109,7 @@ impl Run<'_> {
                 let why = format!("it did not come back within our deadline; waited for {waited}");
                 return Err((FailureClass::Timeout, why));
             }
-            self.tell(host, Some(step.into()), &waiting_for, deadline, None);
+            self.tell(host, Some(step.into()), &waiting_for, given_up, None);
             tokio::time::sleep(LOOK_AT_BOOT).await;
         }
     }

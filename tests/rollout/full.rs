@@ -46,6 +46,14 @@ async fn apply(lab: &Lab, plan: &poolwright::plan::Plan, room: u64) -> Result<()
     ended.map(drop)
 }
 
+/// `/dev/null` takes every line, and cannot be synced.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_is_written_and_cannot_be_synced_does_not_stand() {
+    let mut appender = Appender::open(Path::new("/dev/null")).unwrap();
+    assert!(matches!(appender.append_synced("{}"), Err(FileError::Write { .. })));
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_after_a_line_that_does_not_stand_and_resume_goes_on() {

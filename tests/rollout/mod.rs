@@ -1,8 +1,10 @@
 //! The rollout: its journal and machine by property tests, its engine against the simulated fleet.
 
 mod arbitrary;
+mod blanks;
 mod crash;
 mod full;
+mod gate;
 mod hands;
 mod machine;
 mod maintenance;
