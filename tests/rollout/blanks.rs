@@ -112,13 +112,17 @@ fn blank_from(scene: &Scene, path: &str, nth: u32) -> Scene {
     Scene { world: rule.leak(), ..*scene }
 }
 
-/// What is read of hosts and what is on them. Without names there is no plan at all.
+/// What is read of hosts and what is on them. Without its way through the inventory there is no plan at all.
 async fn properties(scene: &Scene) -> BTreeSet<(String, String)> {
     let (lab, plan) = scene.planned().await;
     let (state, reads) = apply(&lab, &plan).await;
     assert_eq!(state.exit(), Exit::Done, "{state:#?}");
     let about = |kind: &str| ["HostSystem", "VirtualMachine", "Datastore"].contains(&kind);
-    reads.into_iter().flat_map(|read| read.paths).filter(|(kind, path)| about(kind) && path != "name").collect()
+    reads
+        .into_iter()
+        .flat_map(|read| read.paths)
+        .filter(|(kind, path)| about(kind) && !["name", "parent"].contains(&path.as_str()))
+        .collect()
 }
 
 fn scenes() -> Vec<(&'static str, Scene)> {
