@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{busy, not_connected, own_vms, powered_on};
+use super::blocks::{TaskKind, busy, not_connected, own_vms, powered_on, running};
 use super::device::{Devices, Gap, addresses};
 use super::group::grouped;
 use super::need::Need;
@@ -215,12 +215,12 @@ pub fn waits_for_reboot(host: &HostPlan, view: &HostView) -> Result<Vec<String>,
     Ok(waits)
 }
 
-/// The reboot that was asked for and is not proven, while the host is down or was seen to have
-/// booted: it is waited for, whatever its facts say meanwhile.
+/// The reboot that was asked for and is not proven, while its task runs, the host is down or was seen
+/// to have booted: it is waited for, whatever its facts say meanwhile.
 fn reboot_under_way(view: &HostView, memory: &Memory) -> Option<Step> {
     let asked = memory.last_reboot.as_ref().filter(|asked| !asked.proven)?;
     let down = view.connection != Fact::Known(Connection::Connected);
-    (down || asked.happened(&view.boot_time))
+    (down || running(view, TaskKind::Reboot).is_some() || asked.happened(&view.boot_time))
         .then(|| Step::Reboot { pending: asked.pending.clone(), boot_before: asked.boot_before })
 }
 

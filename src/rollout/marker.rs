@@ -85,7 +85,8 @@ pub(super) fn memory(marker: &Marker) -> Memory {
             pending: lines(&last.pend),
             proven: last.asked.is_none(),
         }),
-        early_graphics_sent: false,
+        // What is early goes out before the first reboot.
+        early_graphics_sent: marker.last.is_some(),
         written_since_reboot: marker.phase == MarkerPhase::Changing,
         vms: Vec::new(),
         baseline: Some(marker.base.clone()),

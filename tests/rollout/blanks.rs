@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use poolwright::base::net::{Body, Endpoint, Exchange, NetError, Network};
+use poolwright::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 use poolwright::observe::Fleet;
 use poolwright::plan::{Plan, Reason};
 use poolwright::rollout::{self, Exit, RunState, interrupt};
@@ -43,6 +43,12 @@ struct Read {
 struct Listening<'a> {
     lab: &'a Lab,
     reads: Arc<Mutex<Vec<Read>>>,
+}
+
+impl Dial for Listening<'_> {
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        self.lab.network.dial(host, port)
+    }
 }
 
 impl Network for Listening<'_> {
