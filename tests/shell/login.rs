@@ -138,3 +138,19 @@ async fn lockdown_refuses_everybody() {
         assert!(error.ends_shell_use(), "{error:?}");
     }
 }
+
+/// A login that was sent and not answered may count as a wrong one: it is the last, too.
+#[tokio::test(start_paused = true)]
+async fn a_login_without_an_answer_ends_it() {
+    for asks in ["keyboardInteractive", "password"] {
+        for fault in ["dropBefore", "dropAfter", "hangs"] {
+            let spec = format!(
+                "  readings: {{sshPassword: {asks}}}\n  faults: [{{face: ssh, method: login, then: {fault}}}]\n"
+            );
+            let world = world_with(&spec, &host("esx-01", H100, &shell("")));
+            let error = open(&world, "esx-01").await.unwrap_err();
+            assert!(matches!(error, ShellError::LoginUnanswered { .. }), "{asks} {fault}: {error:?}");
+            assert!(error.ends_shell_use() && error.not_run());
+        }
+    }
+}

@@ -162,7 +162,7 @@ pub struct FaultRule {
     /// The face: `soap`, or `ssh`.
     #[serde(default)]
     pub face: Face,
-    /// Name of the method on the wire, `EnterMaintenanceMode_Task`; of SSH `connect` or the program:
+    /// Name of the method on the wire, `EnterMaintenanceMode_Task`; of SSH `connect`, `login` or the program:
     /// `nvidia-smi`, `nvidia-smi -mig`, `nvdGpuMgmtDaemon`. `*` for any, `write` for any that changes
     /// something, `evacuation` for a move by which DRS empties a host that closes.
     pub method: String,

@@ -21,7 +21,10 @@ pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let limit = kill_time(&mut words);
     let Some((program, arguments)) = words.split_first() else { return Ran::Printed(Printed::default()) };
-    let struck = strike(world, host, program, arguments);
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let sets = arguments.iter().any(|argument| argument.starts_with("-mig"));
+    let method = if name == "nvidia-smi" && sets { SET_MIG } else { name };
+    let struck = strike(world, host, method, method != "nvidia-smi");
     let scaled = |time: Duration| time / world.speed();
     if struck.drop_before {
         return Ran::Broken;
@@ -34,7 +37,7 @@ pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran
         }
         return Ran::Printed(Printed { stderr: "Killed\n".to_owned(), code: KILLED, ..Printed::default() });
     }
-    let printed = world.look(|moment| match (program.rsplit('/').next().unwrap_or(program), arguments) {
+    let printed = world.look(|moment| match (name, arguments) {
         ("nvidia-smi", arguments) => moment.nvidia_smi(host, arguments, user, struck.hollow),
         ("nvdGpuMgmtDaemon", [verb]) => moment.monitor_daemon(host, verb, user, struck.hollow),
         _ => Printed::not_found(program),
@@ -57,13 +60,10 @@ fn kill_time(words: &mut Vec<&str>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn strike(world: &World, host: u32, program: &str, arguments: &[&str]) -> Struck {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let sets = arguments.iter().any(|argument| argument.starts_with("-mig"));
-    let method = if name == "nvidia-smi" && sets { SET_MIG } else { name };
+/// What strikes a call of this host's SSH server.
+pub(super) fn strike(world: &World, host: u32, method: &str, write: bool) -> Struck {
     world.look(|moment| {
-        let called = moment.state.hosts.get(&host).map(|host| host.name.clone());
-        let write = method != "nvidia-smi";
-        moment.strike(&Seen::ssh(method, write, &[(called, format!("host-{host}"))]))
+        let name = moment.state.hosts.get(&host).map(|host| host.name.clone());
+        moment.strike(&Seen::ssh(method, write, &[(name, format!("host-{host}"))]))
     })
 }

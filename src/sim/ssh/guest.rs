@@ -72,9 +72,19 @@ fn methods(world: &World) -> MethodSet {
 }
 
 impl Guest {
-    fn login(&mut self, user: &str, proof: &Proof<'_>) -> Auth {
+    async fn login(&mut self, user: &str, proof: &Proof<'_>) -> Auth {
         user.clone_into(&mut self.user);
-        if self.world.look(|moment| moment.ssh_login(self.host, user, proof)) { Auth::Accept } else { Auth::reject() }
+        let struck = command::strike(&self.world, self.host, "login", false);
+        let accepted =
+            !struck.hangs && !struck.drop_before && self.world.look(|moment| moment.ssh_login(self.host, user, proof));
+        if struck.drop_before || struck.drop_after {
+            self.cutter.cut();
+        }
+        if struck.hangs || struck.drop_before || struck.drop_after {
+            // No answer may get out before the line is cut.
+            return std::future::pending().await;
+        }
+        if accepted { Auth::Accept } else { Auth::reject() }
     }
 
     fn offers(&self, method: MethodKind) -> bool {
@@ -93,7 +103,7 @@ impl Handler for Guest {
         if !self.offers(MethodKind::Password) {
             return Ok(Auth::reject());
         }
-        Ok(self.login(user, &Proof::Password(password)))
+        Ok(self.login(user, &Proof::Password(password)).await)
     }
 
     async fn auth_keyboard_interactive<'a>(
@@ -110,7 +120,7 @@ impl Handler for Guest {
             return Ok(Auth::Partial { name: "".into(), instructions: "".into(), prompts: Cow::Owned(prompts) });
         };
         let answer = answers.next().unwrap_or_default();
-        Ok(self.login(user, &Proof::Password(&String::from_utf8_lossy(&answer))))
+        Ok(self.login(user, &Proof::Password(&String::from_utf8_lossy(&answer))).await)
     }
 
     async fn auth_publickey_offered(&mut self, user: &str, offer: PublicKeyOffer<'_>) -> Result<Auth, russh::Error> {
@@ -124,7 +134,7 @@ impl Handler for Guest {
 
     async fn auth_publickey(&mut self, user: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, russh::Error> {
         let key = written(key.public_key);
-        Ok(self.login(user, &Proof::Key(&key)))
+        Ok(self.login(user, &Proof::Key(&key)).await)
     }
 
     async fn channel_open_session(
