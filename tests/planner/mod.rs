@@ -9,4 +9,5 @@ mod random;
 mod transitions;
 mod twin;
 mod visits;
+mod vm_visits;
 mod vms;

@@ -2,7 +2,10 @@
 //! verify (vsphere-gpu §6, open questions) and nothing of what the planner wants.
 
 use jiff::SignedDuration;
-use poolwright::model::{Fact, GraphicsConfig, GraphicsType, HostView, PciAddress, VgpuMode};
+use poolwright::model::{
+    Fact, GraphicsConfig, GraphicsType, HostView, MoRef, PciAddress, PowerState, RunningTask, VgpuMode, VmGpuDevice,
+    VmView,
+};
 use poolwright::plan::{Around, Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
 
 use crate::support::seen::{known, record};
@@ -47,6 +50,8 @@ pub fn readings() -> Vec<Readings> {
 pub struct Twin {
     pub view: HostView,
     pub readings: Readings,
+    /// The cluster; DRS moves VMs to the first of its other hosts.
+    pub around: Around,
     pub reboots: u32,
     /// Calls that wrote, in order.
     pub log: Vec<String>,
@@ -55,7 +60,7 @@ pub struct Twin {
 impl Twin {
     pub fn new(mut view: HostView, readings: Readings) -> Self {
         view.capabilities.rebind_without_reboot = Fact::Known(readings.rebind);
-        Self { view, readings, reboots: 0, log: Vec::new() }
+        Self { view, readings, around: Around::nothing(), reboots: 0, log: Vec::new() }
     }
 
     fn passed(&self, address: PciAddress) -> bool {
@@ -67,10 +72,21 @@ impl Twin {
     pub fn effect(&mut self, step: &Step) -> Result<(), ()> {
         self.log.push(step.to_string());
         match step {
-            Step::EnterMaintenance { .. } => {
-                self.view.in_maintenance = Fact::Known(true);
-                self.view.parity.ha = Fact::Absent;
+            Step::StartClosing { .. } => {
+                known(&mut self.view.tasks).push(RunningTask {
+                    moref: MoRef::new("Task", "task-77"),
+                    what: "HostSystem.enterMaintenanceMode".into(),
+                    user: Fact::Known("pw".into()),
+                    queued_at: Fact::Absent,
+                });
             }
+            Step::StopVm { vm, .. } => {
+                assert!(!known(&mut self.view.tasks).is_empty(), "stopped on a host that does not close");
+                self.vm(vm).power = Fact::Known(PowerState::Off);
+                known(&mut self.view.graphics_active).iter_mut().for_each(|state| state.vms.retain(|user| user != vm));
+            }
+            Step::EnterMaintenance { .. } => self.close(),
+            Step::StartVm { vm, .. } => self.start(vm),
             Step::ExitMaintenance => {
                 self.view.in_maintenance = Fact::Known(false);
                 self.view.parity.ha = Fact::Known("connectedToMaster".into());
@@ -99,9 +115,61 @@ impl Twin {
             }
             Step::Reboot { .. } => self.reboot(),
             Step::VerifyHost => {}
-            Step::StartClosing { .. } | Step::StopVm { .. } | Step::StartVm { .. } => unreachable!("no VMs yet"),
         }
         Ok(())
+    }
+
+    fn vm(&mut self, vm: &MoRef) -> &mut VmView {
+        known(&mut self.view.vms).iter_mut().find(|found| found.moref == *vm).unwrap()
+    }
+
+    /// DRS moves what runs, and the host is in maintenance mode.
+    pub fn close(&mut self) {
+        let vms = known(&mut self.view.vms);
+        let (on, rest): (Vec<VmView>, Vec<VmView>) =
+            vms.drain(..).partition(|vm| vm.power == Fact::Known(PowerState::On));
+        *vms = rest;
+        for state in known(&mut self.view.graphics_active) {
+            state.vms.retain(|user| !on.iter().any(|vm| vm.moref == *user));
+        }
+        for vm in on {
+            let fixed = vm.gpus.known().unwrap().iter().any(|device| !matches!(device, VmGpuDevice::Vgpu { .. }));
+            assert!(!fixed, "{:?} keeps the host from closing", vm.name);
+            let other = self.around.neighbours.first_mut().expect("a host to move to");
+            known(&mut other.view.as_mut().unwrap().vms).push(vm);
+        }
+        known(&mut self.view.tasks).clear();
+        self.view.in_maintenance = Fact::Known(true);
+        self.view.parity.ha = Fact::Absent;
+    }
+
+    /// Powers a VM on, and gives it the first GPU that fits.
+    fn start(&mut self, vm: &MoRef) {
+        assert_eq!(self.view.in_maintenance, Fact::Known(false), "power-on in maintenance mode");
+        let passed: Vec<PciAddress> = {
+            let states = self.view.passthru.known().unwrap().iter();
+            states.filter(|state| state.active).map(|state| state.address).collect()
+        };
+        let devices = self.vm(vm).gpus.known().unwrap().clone();
+        for (index, device) in devices.iter().enumerate() {
+            match device {
+                VmGpuDevice::Vgpu { .. } => {
+                    let states = known(&mut self.view.graphics_active);
+                    let gpu = states.iter_mut().find(|state| state.graphics_type == GraphicsType::SharedDirect);
+                    gpu.expect("a GPU for the vGPU").vms.push(vm.clone());
+                }
+                VmGpuDevice::DirectPath { id, .. } => assert!(passed.contains(&id.parse().unwrap()), "{id}"),
+                VmGpuDevice::DynamicDirectPath { label, .. } => {
+                    let device = VmGpuDevice::DynamicDirectPath {
+                        label: label.clone(),
+                        assigned: Fact::Known(passed.first().expect("a GPU to pass through").to_string()),
+                    };
+                    known(&mut self.vm(vm).gpus)[index] = device;
+                }
+                VmGpuDevice::Other(kind) => panic!("{kind}"),
+            }
+        }
+        self.vm(vm).power = Fact::Known(PowerState::On);
     }
 
     fn store(&mut self, sent: GraphicsConfig) {
@@ -176,8 +244,16 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
     let mut effects = 0;
     memory.baseline.get_or_insert_with(|| baseline(host, &twin.view));
     'visits: for _ in 0..20 {
-        let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory, &Around::nothing())?;
+        let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory, &twin.around)?;
         visits.push(planned.clone());
+        // All that will be stopped is written down before the first is.
+        for step in &planned.steps {
+            if let Step::StopVm { vm, .. } = step
+                && !memory.vms.contains(vm)
+            {
+                memory.vms.push(vm.clone());
+            }
+        }
         for step in &planned.steps {
             match step.check(host, &twin.view, memory) {
                 Check::AlreadyDone { .. } => {
@@ -185,6 +261,11 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
                     if matches!(step, Step::Reboot { .. }) {
                         continue 'visits;
                     }
+                    continue;
+                }
+                Check::InFlight { task: Some(_) } if matches!(step, Step::EnterMaintenance { .. }) => {
+                    twin.close();
+                    memory.done(step);
                     continue;
                 }
                 Check::InFlight { .. } => panic!("nothing runs on by itself here: {step}"),
