@@ -1,8 +1,9 @@
-//! The fleet as it is read: from a recorded host, from scripted servers.
+//! The fleet as it is read: from a recorded host, from scripted servers, from the simulator.
 
 mod around;
 mod reading;
 mod recorded;
+mod simulated;
 
 use std::sync::Arc;
 
