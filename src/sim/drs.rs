@@ -50,14 +50,25 @@ pub(in crate::sim) fn takes_vms(state: &State, host: u32) -> Result<(), Failure>
 fn misfit(misfit: Misfit) -> Failure {
     match misfit {
         Misfit::Graphics => Failure::of("InsufficientGraphicsResourcesFault"), // F16
-        Misfit::Memory => Failure::of("InsufficientMemoryResourcesFault"),
+        Misfit::Memory { free, wanted } => Failure::of("InsufficientMemoryResourcesFault")
+            .with("unreserved", bytes(free))
+            .with("requested", bytes(wanted)),
         Misfit::Device(why) => device_power_on(&why),
     }
 }
 
 /// F1, F2: what a VM says whose device does not start.
 fn device_power_on(why: &str) -> Failure {
-    Failure::of("GenericVmConfigFault").saying(format!("Module 'DevicePowerOn' power on failed. {why}"))
+    refused(format!("Module 'DevicePowerOn' power on failed. {why}"))
+}
+
+fn refused(reason: impl Into<String>) -> Failure {
+    let reason = reason.into();
+    Failure::of("GenericVmConfigFault").with("reason", &reason).saying(reason)
+}
+
+fn bytes(gib: u32) -> u64 {
+    u64::from(gib) << 30
 }
 
 /// Seats for a VM that is to be powered on on a host.
@@ -66,7 +77,7 @@ pub(in crate::sim) fn can_start(state: &State, vm: &Vm, host: u32) -> Result<Sea
     let found = seats::find(state, host, vm).map_err(misfit)?;
     if found.iter().any(Option::is_some) && vm.reserved_gib < vm.memory_gib {
         let what = "Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.";
-        return Err(Failure::of("GenericVmConfigFault").saying(what)); // §1.15
+        return Err(refused(what)); // §1.15
     }
     large_bars(state, vm, host, &found)?;
     Ok(found)
@@ -153,12 +164,16 @@ pub(in crate::sim) fn pinned_down(state: &State, vm: &Vm) -> Option<Failure> {
     let passed = |device: &VmDevice| matches!(device, VmDevice::DirectPath(_) | VmDevice::DynamicDirectPath(_));
     if vm.devices.iter().any(passed) {
         let what = "A PCI passthrough device is attached, which does not support migration.";
-        return Some(Failure::of("DeviceNotSupported").saying(what));
+        return Some(Failure::of("DeviceNotSupported").with("device", "PCI device 0").saying(what));
     }
     if !has_vgpu(vm) {
         return None;
     }
-    let failure = |what: &str| Some(Failure::of("MigrationFeatureNotSupported").saying(what));
+    let host = state.hosts.get(&vm.host).map(|host| host.name.as_str()).unwrap_or_default();
+    let failure = |what: &str| {
+        let failure = Failure::of("MigrationFeatureNotSupported").with("atSourceHost", true);
+        Some(failure.with("failedHostName", host).saying(what))
+    };
     if state.options.get("vgpu.hotmigrate.enabled").is_none_or(|on| !on.eq_ignore_ascii_case("true")) {
         return failure("Migration of VMs with a vGPU is not enabled (vgpu.hotmigrate.enabled).");
     }

@@ -24,8 +24,13 @@ pub(in crate::sim) enum Misfit {
     Graphics,
     /// A device that is to be passed through is not there for it: a sentence.
     Device(String),
-    /// The host has not that much memory left to reserve.
-    Memory,
+    /// The host has not that much memory left to reserve; both in GiB.
+    Memory {
+        /// What is left.
+        free: u32,
+        /// What the VM reserves.
+        wanted: u32,
+    },
 }
 
 /// Seats of a host that are taken, with the VM: by VMs that run there, and by those that are about
@@ -56,8 +61,9 @@ pub(in crate::sim) fn reserved(state: &State, host: u32) -> u32 {
 /// Seats on a host for all devices of a VM, beside what is taken.
 pub(in crate::sim) fn find(state: &State, host: u32, vm: &Vm) -> Result<Seats, Misfit> {
     let Some(on) = state.hosts.get(&host) else { return Err(Misfit::Graphics) };
-    if reserved(state, host).saturating_add(vm.reserved_gib) > on.memory_gib {
-        return Err(Misfit::Memory);
+    let free = on.memory_gib.saturating_sub(reserved(state, host));
+    if vm.reserved_gib > free {
+        return Err(Misfit::Memory { free, wanted: vm.reserved_gib });
     }
     let mut all: Vec<Seat> = taken(state, host).into_iter().map(|(_, seat)| seat).collect();
     let mut own = Seats::new();

@@ -6,6 +6,7 @@ mod evacuation;
 mod faults;
 mod graphics;
 mod maintenance;
+mod mig;
 pub mod raw;
 mod reading;
 mod sessions;

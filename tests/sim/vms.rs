@@ -277,3 +277,15 @@ async fn options_are_updated_with_their_own_type_and_types_of_vgpu_are_listed() 
     let id: u32 = devices.text("deviceVendorId").parse().unwrap();
     assert_eq!((id & 0xffff, devices.text("migCapable").as_str()), (0x10de, "true"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn whether_the_call_or_its_task_says_what_is_wrong_is_a_reading() {
+    let one = hosts("esx-01", "h100-nvl-94", 1, "{vgpu: {size: same}}");
+    let rest = vms(&["nvidia_h100l-1-12c"], "drs: {}") + "\n  readings: {vmFaults: inCall}";
+    let world = world_with(&one, &rest);
+    let raw = Raw::login(&world).await;
+    assert_eq!(raw.vm("PowerOnVM_Task", "vm-0", "").await.fault(), "InsufficientGraphicsResourcesFault");
+    let id = raw.named("VirtualMachine", "vm-0").await;
+    assert!(!raw.read("VirtualMachine", &id, &["recentTask"]).await.ok().body.contains(">task-"));
+    assert!(!world.log()[0].effect);
+}

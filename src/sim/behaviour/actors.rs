@@ -39,6 +39,12 @@ impl Moment<'_> {
         else {
             return;
         };
+        if let Deed::Shell { command } = &actor.does {
+            // The shell lists what it does itself.
+            let words: Vec<&str> = command.split_whitespace().collect();
+            self.at_the_shell(host, &words, &actor.who, false);
+            return;
+        }
         let (call, arguments) = describe(&actor.does);
         let effect = self.act(&actor, host).is_ok();
         self.wrote(NewWrite {
@@ -57,6 +63,8 @@ impl Moment<'_> {
             Deed::LeaveMaintenance => self.exit_maintenance(host, &actor.who, 0, TaskFate::default()).map(drop),
             Deed::Reboot => self.reboot(host, &actor.who, true, TaskFate::default()).map(drop),
             Deed::Configure { gpu, mode } => self.configure(host, gpu, mode),
+            // Done before, where it has its own line in the log.
+            Deed::Shell { .. } => Ok(()),
             Deed::SetField { name, value } => {
                 let known = self.state.fields.iter().find(|(_, field)| field.name == *name).map(|(key, _)| *key);
                 let key = match known {
@@ -139,6 +147,7 @@ fn describe(deed: &Deed) -> (&'static str, String) {
         Deed::LeaveMaintenance => ("ExitMaintenanceMode_Task", String::new()),
         Deed::Reboot => ("RebootHost_Task", "force=true".to_owned()),
         Deed::Configure { gpu, mode } => ("UpdateGraphicsConfig", format!("{gpu} {mode:?}")),
+        Deed::Shell { command } => ("shell", command.clone()),
         Deed::SetField { name, value } => ("SetField", format!("{name}={value}")),
         Deed::PowerOn { vm } => ("PowerOnVM_Task", vm.clone()),
         Deed::PowerOff { vm } => ("PowerOffVM_Task", vm.clone()),

@@ -43,6 +43,7 @@ impl Moment<'_> {
         } else {
             drs::takes_vms(self.state, to).map(|()| Seats::new())
         };
+        self.told_by_the_call(&place)?;
         let takes = if hot { vm.move_takes.0 } else { COLD_MOVE };
         Ok(self.start_move(number, place.map(|seats| (to, seats)), Mover { what: Task::RELOCATE, user, takes, fate }))
     }

@@ -55,7 +55,7 @@ impl<'a> Asked<'a> {
 
 impl Moment<'_> {
     /// Runs `nvidia-smi` with these arguments; `hollow`: it lies about what it does.
-    pub fn nvidia_smi(&mut self, number: u32, words: &[&str], who: &str, hollow: bool) -> Printed {
+    pub(super) fn nvidia_smi(&mut self, number: u32, words: &[&str], who: &str, hollow: bool) -> Printed {
         let Some(host) = self.state.hosts.get(&number) else { return Printed::default() };
         let Some(driver) = &host.driver else { return Printed::not_found("nvidia-smi") };
         let own: Vec<PciAddress> = owned(host).map(|(function, _)| function.address).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Moment;
 use super::due::Transition;
 use super::tasks::{NewTask, TaskFate};
-use crate::sim::document::{Power, Tools};
+use crate::sim::document::{Power, Tools, VmFaults};
 use crate::sim::drs;
 use crate::sim::fault::VimFault;
 use crate::sim::world::task::{Failure, Task};
@@ -43,6 +43,7 @@ impl Moment<'_> {
             return Err(VimFault::argument("host"));
         }
         let place = if on { Err(power_state("on")) } else { drs::start_place(self.state, vm, pinned) };
+        self.told_by_the_call(&place)?;
         let hollow = fate.hollow;
         let fate = TaskFate { doomed: fate.doomed.or(place.as_ref().err().cloned()), ..fate };
         let what = Task::POWER_ON;
@@ -52,6 +53,14 @@ impl Moment<'_> {
             self.vm(vm)?.bound = Some(Bound { to, seats, task });
         }
         Ok(task)
+    }
+
+    /// `readings.vmFaults`: whether the call itself says what is wrong.
+    pub(super) fn told_by_the_call<T>(&self, place: &Result<T, Failure>) -> Result<(), VimFault> {
+        match (self.spec.readings.vm_faults, place) {
+            (VmFaults::InCall, Err(failure)) => Err(failure.fault()),
+            _ => Ok(()),
+        }
     }
 
     /// A power-on has run its time.

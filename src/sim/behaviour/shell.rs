@@ -114,8 +114,19 @@ impl Moment<'_> {
         Ok(())
     }
 
+    /// Runs a program at the shell of a host, whichever way somebody came there; `hollow`: it lies about
+    /// what it does.
+    pub fn at_the_shell(&mut self, number: u32, words: &[&str], who: &str, hollow: bool) -> Printed {
+        let Some((program, arguments)) = words.split_first() else { return Printed::default() };
+        match (program.rsplit('/').next().unwrap_or(program), arguments) {
+            ("nvidia-smi", arguments) => self.nvidia_smi(number, arguments, who, hollow),
+            ("nvdGpuMgmtDaemon", [verb]) => self.monitor_daemon(number, verb, who, hollow),
+            _ => Printed::not_found(program),
+        }
+    }
+
     /// `/etc/init.d/nvdGpuMgmtDaemon VERB` (gpu-catalog HOST-10; what it prints is [U]).
-    pub fn monitor_daemon(&mut self, number: u32, verb: &str, who: &str, hollow: bool) -> Printed {
+    fn monitor_daemon(&mut self, number: u32, verb: &str, who: &str, hollow: bool) -> Printed {
         let Some(host) = self.state.hosts.get_mut(&number) else { return Printed::default() };
         if host.driver.is_none() || host.shell.monitor == Monitor::Absent {
             return Printed::not_found("/etc/init.d/nvdGpuMgmtDaemon");

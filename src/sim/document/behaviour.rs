@@ -20,6 +20,8 @@ pub struct Readings {
     pub host_default_needed: HostDefaultReading,
     /// What the HA agent of a host in maintenance mode says of itself.
     pub ha_in_maintenance: HaInMaintenance,
+    /// Where it is told that a VM cannot be powered on or moved.
+    pub vm_faults: VmFaults,
     /// When vCenter shows MIG that was switched in the shell.
     pub mig_visible: MigVisible,
     /// How a host asks for a password by SSH.
@@ -96,6 +98,18 @@ pub enum MigVisible {
     AfterRefresh,
     /// At once.
     AtOnce,
+}
+
+/// Readings of the faults that the reference lists for `PowerOnVM_Task` and `RelocateVM_Task`: it does not
+/// say which of them the call itself answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum VmFaults {
+    /// In the task that the call started.
+    #[default]
+    InTask,
+    /// In the answer to the call: no task is started.
+    InCall,
 }
 
 /// Readings of how ESXi's SSH server takes a password (stack: "what a real ESXi offers: [NV]").
@@ -285,6 +299,12 @@ pub enum Deed {
         gpu: String,
         /// Its mode, configured as the vSphere Client would.
         mode: GpuMode,
+    },
+    /// Types a command at the host's own shell, as a person to whom work is handed: `nvidia-smi -i
+    /// 0000:17:00.0 -mig 1`, `nvdGpuMgmtDaemon stop`.
+    Shell {
+        /// The command line.
+        command: String,
     },
     /// Sets a custom field of the host (the definition is made if need be).
     SetField {

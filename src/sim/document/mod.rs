@@ -18,7 +18,7 @@ mod vm;
 pub use crate::document::Span;
 pub use behaviour::{
     Actor, Boot, Deed, DeviceTypeReading, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie, MigVisible,
-    Readings, RebindReading, SshPassword, Trigger, WhilePassthrough,
+    Readings, RebindReading, SshPassword, Trigger, VmFaults, WhilePassthrough,
 };
 pub use fleet::{
     Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, StartPower, User,

@@ -37,11 +37,7 @@ pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran
         }
         return Ran::Printed(Printed { stderr: "Killed\n".to_owned(), code: KILLED, ..Printed::default() });
     }
-    let printed = world.look(|moment| match (name, arguments) {
-        ("nvidia-smi", arguments) => moment.nvidia_smi(host, arguments, user, struck.hollow),
-        ("nvdGpuMgmtDaemon", [verb]) => moment.monitor_daemon(host, verb, user, struck.hollow),
-        _ => Printed::not_found(program),
-    });
+    let printed = world.look(|moment| moment.at_the_shell(host, &words, user, struck.hollow));
     if struck.drop_after {
         return Ran::Broken;
     }

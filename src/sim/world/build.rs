@@ -11,7 +11,7 @@ use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, S
 use crate::model::HostPattern;
 use crate::sim::behaviour::{Due, Transition};
 use crate::sim::document::{
-    Cluster as ClusterSpec, Datacenter as DatacenterSpec, Drs, HostGroup, Vm as VmSpec, WorldSpec,
+    Cluster as ClusterSpec, Datacenter as DatacenterSpec, Deed, Drs, HostGroup, Vm as VmSpec, WorldSpec,
 };
 
 /// The error for a place in the document.
@@ -257,6 +257,11 @@ impl<'a> Build<'a> {
         for (index, actor) in self.spec.actors.iter().enumerate() {
             if !self.state.hosts.values().any(|host| host.name == actor.host) {
                 return Err(impossible(&format!("actors[{index}].host"), format!("there is no host `{}`", actor.host)));
+            }
+            if let Deed::PowerOn { vm } | Deed::PowerOff { vm } | Deed::MoveIn { vm } = &actor.does
+                && !self.state.vms.values().any(|known| known.name == *vm)
+            {
+                return Err(impossible(&format!("actors[{index}].does"), format!("there is no VM `{vm}`")));
             }
             if actor.once.is_none() {
                 let after = jiff::SignedDuration::try_from(actor.after.0).unwrap_or(jiff::SignedDuration::MAX);

@@ -59,7 +59,9 @@ pub(super) fn seat_all(state: &mut State) -> Result<(), WorldError> {
         let seats = seats::find(state, vm.host, &vm).map_err(|misfit| match misfit {
             Misfit::Graphics => impossible(&at, "runs, and no GPU of its host can take its vGPUs beside the others"),
             Misfit::Device(why) => impossible(&at, format!("runs, and cannot: {why}")),
-            Misfit::Memory => impossible(&at, "runs, and its host has not the memory that it and the others reserve"),
+            Misfit::Memory { .. } => {
+                impossible(&at, "runs, and its host has not the memory that it and the others reserve")
+            }
         })?;
         if let Some(vm) = state.vms.get_mut(&number) {
             vm.power = Power::On;

@@ -40,12 +40,14 @@ pub(in crate::sim) struct Failure {
     pub kind: String,
     /// Its sentence, where it is not the usual one.
     pub message: Option<String>,
+    /// Fields that its type requires, as texts.
+    pub fields: Vec<(String, String)>,
 }
 
 impl Failure {
     /// A fault of this type with its usual sentence.
     pub fn of(kind: &str) -> Self {
-        Self { kind: kind.to_owned(), message: None }
+        Self { kind: kind.to_owned(), message: None, fields: Vec::new() }
     }
 
     /// With another sentence.
@@ -55,13 +57,18 @@ impl Failure {
         self
     }
 
+    /// With a field.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.fields.push((name.to_owned(), value.to_string()));
+        self
+    }
+
     /// As the wire has it.
     pub fn fault(&self) -> VimFault {
         let fault = VimFault::named(&self.kind);
         let fault = self.message.iter().fold(fault, |fault, message| fault.saying(message));
-        // Required by the type, and the same text again.
-        let reason = (self.kind == "GenericVmConfigFault").then(|| Node::leaf("reason", &fault.message));
-        reason.into_iter().fold(fault, VimFault::with)
+        self.fields.iter().fold(fault, |fault, (name, value)| fault.with(Node::leaf(name, value)))
     }
 }
 
