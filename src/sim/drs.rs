@@ -218,7 +218,7 @@ pub(in crate::sim) fn outlook(state: &State, number: u32) -> Outlook {
         Ok(Some(level)) => level,
         Err(why) => return stays(why),
     };
-    if vm.is_set("maintenance.vm.evacuation.poweroff") {
+    if vm.power_off_policy || vm.is_set("maintenance.vm.evacuation.poweroff") {
         return Outlook::PowersOff; // §1.15
     }
     if let Some(why) = pinned_down(state, vm) {

@@ -304,3 +304,36 @@ async fn a_world_that_is_saved_in_the_middle_of_a_move_goes_on_from_there() {
     assert_eq!((tally.vms["one"].moves, tally.vms["two"].moves), (1, 1));
     assert!(tally.vms.values().all(|vm| vm.on && vm.host != "esx-01" && vm.stops + vm.starts == 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_compute_policy_that_nobody_sees_powers_a_vm_off_and_tries_to_power_it_on_again() {
+    for (names, ends) in [("esx-[01-02]", ("esx-02", "poweredOn")), ("esx-01", ("esx-01", "poweredOff"))] {
+        let world = world(names, DRS, &[vm("one", "esx-01", ", powerOffPolicy: true")], "");
+        let raw = Raw::login(&world).await;
+        let task = raw.enter(0).await.ok().text("returnval");
+        pass(60).await;
+        assert_eq!(raw.ended(&task).await, "success");
+        assert_eq!(raw.place("one").await.1, "poweredOff");
+        pass(600).await;
+        let found = raw.place("one").await;
+        assert_eq!((found.0.as_str(), found.1.as_str()), ends);
+        let tries = world.log().iter().filter(|write| write.who == "DRS" && write.call == "PowerOnVM_Task").count();
+        assert_eq!(tries, if ends.1 == "poweredOn" { 1 } else { 3 }, "every three minutes");
+        if ends.1 == "poweredOff" {
+            raw.exit().await.ok();
+            pass(240).await;
+            assert_eq!(raw.place("one").await.1, "poweredOn", "as soon as a host is open");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_a_vm_may_be_of_before_its_last_change() {
+    let rest = "  faults: [{method: RetrievePropertiesEx, object: one, onCall: 2, times: 9, then: {lie: stale}}]";
+    let raw = Raw::login(&world("esx-01", DRS, &[vm("one", "esx-01", "")], rest)).await;
+    let id = raw.named("VirtualMachine", "one").await;
+    raw.method("PowerOffVM_Task", "VirtualMachine", &id, "").await.ok();
+    pass(10).await;
+    let power = raw.read("VirtualMachine", &id, &["runtime.powerState"]).await.ok().text("val");
+    assert_eq!(power, "poweredOn");
+}

@@ -36,6 +36,8 @@ pub(in crate::sim) enum Transition {
     AgentBack { host: u32 },
     /// The guest of a VM has shut down.
     ShutsDown { vm: u32 },
+    /// A compute policy tries to power its VM on.
+    PolicyPowersOn { vm: u32 },
     /// DRS looks at the host that this task closes.
     DrsPasses { task: u64 },
     /// An actor acts: its place in the document.

@@ -56,6 +56,7 @@ impl Moment<'_> {
             Transition::StorageBack { host } => self.storage_back(host),
             Transition::AgentBack { host } => self.agent_back(host),
             Transition::ShutsDown { vm } => self.shuts_down(vm),
+            Transition::PolicyPowersOn { vm } => self.policy_powers_on(vm),
             Transition::DrsPasses { task } => self.drs_passes(task),
             Transition::Acts { actor } => self.acts(actor),
         }

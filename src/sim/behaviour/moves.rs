@@ -23,6 +23,9 @@ use crate::sim::world::vm::{Bound, Seats};
 /// DRS looks at a cluster once a minute (vSphere 7 and later).
 const DRS_PASS: Duration = Duration::from_secs(60);
 
+/// How often a compute policy tries to power its VM on again (DESIGN §3, honesty rule 2).
+const POLICY_RETRY: Duration = Duration::from_secs(180);
+
 /// A VM that is off changes hosts on paper.
 const COLD_MOVE: Duration = Duration::from_secs(5);
 
@@ -67,6 +70,7 @@ impl Moment<'_> {
             return self.move_failed(task, number, failure);
         }
         let Some(vm) = self.state.vms.get_mut(&number) else { return };
+        vm.remember();
         let from = std::mem::replace(&mut vm.host, bound.to);
         if vm.power == Power::On {
             vm.seats = bound.seats;
@@ -158,6 +162,23 @@ impl Moment<'_> {
         let id = format!("vm-{number}");
         let arguments = String::new();
         self.wrote(NewWrite { who: DRS, object: &name, id: &id, call: "PowerOffVM_Task", arguments, effect });
+        if self.state.vms.get(&number).is_some_and(|vm| vm.power_off_policy) {
+            self.schedule(POLICY_RETRY, Transition::PolicyPowersOn { vm: number });
+        }
+    }
+
+    /// A compute policy powers its VM on again, as often as it takes (honesty rule 2).
+    pub(super) fn policy_powers_on(&mut self, number: u32) {
+        let Some(vm) = self.state.vms.get(&number) else { return };
+        if vm.power == Power::On {
+            return;
+        }
+        let (name, id) = (vm.name.clone(), format!("vm-{number}"));
+        let task = self.power_on(number, None, "", TaskFate::default()).ok();
+        let doomed = task.and_then(|task| self.state.tasks.get(&task)).is_none_or(|task| task.doomed.is_some());
+        let (call, arguments) = ("PowerOnVM_Task", String::new());
+        self.wrote(NewWrite { who: DRS, object: &name, id: &id, call, arguments, effect: !doomed });
+        self.schedule(POLICY_RETRY, Transition::PolicyPowersOn { vm: number });
     }
 
     /// §1.7: told once for each VM and task.

@@ -74,6 +74,7 @@ impl Moment<'_> {
             return self.finish(task, Some(Failure::of("HostNotConnected")));
         }
         if let Some(vm) = self.state.vms.get_mut(&number) {
+            vm.remember();
             vm.host = bound.to;
             vm.seats = bound.seats;
             vm.power = Power::On;
@@ -129,6 +130,7 @@ impl Moment<'_> {
     /// A VM is off from now on; a host that waits for it goes on closing.
     pub(super) fn turn_off(&mut self, number: u32) {
         let Some(vm) = self.state.vms.get_mut(&number).filter(|vm| vm.power == Power::On) else { return };
+        vm.remember();
         vm.power = Power::Off;
         vm.seats.clear();
         vm.shutting_down = false;

@@ -39,6 +39,10 @@ pub struct Vm {
     /// `migrateSupported` of its vGPUs.
     #[serde(default = "yes")]
     pub migrate: bool,
+    /// A compute policy, which vim25 does not show: at maintenance DRS powers it off, and from then on
+    /// tries every three minutes to power it on where it can.
+    #[serde(default)]
+    pub power_off_policy: bool,
     /// Firmware.
     #[serde(default)]
     pub firmware: Firmware,

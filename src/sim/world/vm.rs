@@ -24,6 +24,7 @@ pub(in crate::sim) struct Vm {
     pub memory_gib: u32,
     pub reserved_gib: u32,
     pub migrate: bool,
+    pub power_off_policy: bool,
     pub firmware: Firmware,
     pub extra: BTreeMap<String, String>,
     pub managed_by: Option<Owner>,
@@ -36,6 +37,8 @@ pub(in crate::sim) struct Vm {
     pub seats: Seats,
     /// A power-on or a vMotion under way: its seats are taken already.
     pub bound: Option<Bound>,
+    /// Its host and power before the last change, for reads that lie.
+    pub before: Option<(u32, Power)>,
     /// Its guest was asked to shut down and is about to.
     pub shutting_down: bool,
     /// Moves that failed, so that DRS tries others first.
@@ -77,6 +80,11 @@ pub(in crate::sim) struct Counts {
 }
 
 impl Vm {
+    /// Keeps host and power as they are, before they change.
+    pub fn remember(&mut self) {
+        self.before = Some((self.host, self.power));
+    }
+
     /// Whether it runs on a host as far as people's VMs go: agents of vCenter's and templates do not
     /// count.
     pub fn runs_on(&self, host: u32) -> bool {

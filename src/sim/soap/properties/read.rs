@@ -20,7 +20,7 @@ pub(in crate::sim::soap) struct Source<'a> {
 pub(in crate::sim::soap) fn property(from: Source<'_>, object: &Object, name: &str, stale: bool) -> Option<Value> {
     let own = match object {
         Object::Host(id) => host::property(from, *id, name, stale),
-        Object::Vm(id) => vm::property(from, *id, name),
+        Object::Vm(id) => vm::property(from, *id, name, stale),
         Object::Task(id) => task::property(from.state, *id, name),
         Object::GraphicsManager(id) => host_config::graphics_manager(from.state, *id, name, stale),
         Object::PassthruSystem(id) => host_config::passthru_system(from.state, *id, name, stale),

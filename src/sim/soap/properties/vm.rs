@@ -10,8 +10,11 @@ use crate::sim::world::state::State;
 use crate::sim::world::vm::{Seat, Vm};
 use crate::vim25::wire::Node;
 
-pub(super) fn property(from: Source<'_>, id: u32, name: &str) -> Option<Value> {
-    let vm = from.state.vms.get(&id)?;
+/// With `stale`, host and power are those of before the last change.
+pub(super) fn property(from: Source<'_>, id: u32, name: &str, stale: bool) -> Option<Value> {
+    let known = from.state.vms.get(&id)?;
+    let old = known.before.filter(|_| stale).map(|(host, power)| Vm { host, power, ..known.clone() });
+    let vm = old.as_ref().unwrap_or(known);
     match name {
         "config" => Some(config(from.state, vm)),
         "runtime" => Some(runtime(vm)),
