@@ -94,7 +94,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding of this rule, with its severity.
+    /// A finding of this rule, with its severity and its hint.
     pub fn new(rule: &Rule, message: impl Into<String>) -> Self {
         Self {
             id: FindingId(rule.id.to_owned()),
@@ -103,7 +103,7 @@ impl Finding {
             place: None,
             message: message.into(),
             evidence: Vec::new(),
-            hint: None,
+            hint: rule.hint().map(str::to_owned),
             accepted: None,
         }
     }
@@ -143,7 +143,7 @@ impl Finding {
         self
     }
 
-    /// Adds the hint.
+    /// Says what to do, nearer than the rule does.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -203,6 +203,7 @@ rules! {
     DRV_MISSING = ("PW-DRV-01", Error, false, "the NVIDIA host driver that vGPU needs is not installed");
     DRV_DIFFERS = ("PW-DRV-02", Error, true, "the host driver is not the one the profile names");
     DRV_UNKNOWN = ("PW-DRV-03", Error, true, "the host driver could not be read");
+    DRV_FAMILY = ("PW-DRV-04", Error, true, "a vGPU type that comes with the other family of host drivers");
     GPU_MODEL = ("PW-GPU-01", Error, false, "a GPU of another model than the pool's");
     GPU_COUNT = ("PW-GPU-02", Error, false, "another number of GPUs than the pool's");
     GPU_SELECT = ("PW-GPU-03", Error, false, "a GPU selector that matches nothing, or too much");

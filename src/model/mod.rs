@@ -18,6 +18,7 @@ mod desired;
 mod fact;
 mod finding;
 mod gpu;
+mod hint;
 mod host_key;
 mod ids;
 mod marker;

@@ -7,6 +7,9 @@ use crate::model::{DesiredPool, Finding, HostPin, Place, Rule};
 /// evidence says what could not be read.
 pub const UNTOLD: &str = "cannot be told, and counts as if so: ";
 
+/// What to do then: the hint of the rule is about what was found, and nothing was.
+const UNREAD: &str = "see what the user may not read, or whether the host answers, and plan again";
+
 /// The findings of one host. A check never stops another one: what cannot be read is a finding of
 /// each rule that needs it, so that less knowledge never makes fewer findings.
 pub(super) struct Sheet<'a> {
@@ -51,7 +54,7 @@ impl<'a> Sheet<'a> {
                 }
                 None => {
                     let message = format!("{UNTOLD}{}", rule.title);
-                    self.add(self.here(rule, message).seen(gap.to_string()));
+                    self.add(self.here(rule, message).seen(gap.to_string()).hint(UNREAD));
                 }
             }
         }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::words;
-use super::{Paper, Text, Tone};
+use super::{Again, Paper, Text, Tone, words};
 use crate::model::{Finding, HostName, Severity};
 use crate::plan::UNTOLD;
 
 /// Writes the findings, worst first; says nothing if there are none.
-pub fn findings(paper: &mut Paper, findings: &[Finding]) {
+pub fn findings(paper: &mut Paper, findings: &[Finding], again: &Again) {
     if findings.is_empty() {
         return;
     }
@@ -22,7 +21,7 @@ pub fn findings(paper: &mut Paper, findings: &[Finding]) {
         entries.entry(key).or_default().push(finding);
     }
     for group in entries.values() {
-        entry(paper, group);
+        entry(paper, group, again);
     }
 }
 
@@ -62,7 +61,7 @@ fn alike(one: &Finding, other: &Finding) -> bool {
         && subject(one) == subject(other)
 }
 
-fn entry(paper: &mut Paper, group: &[&Finding]) {
+fn entry(paper: &mut Paper, group: &[&Finding], again: &Again) {
     let Some(finding) = group.first() else { return };
     let hosts: Vec<&HostName> = group.iter().filter_map(|finding| finding.subject.host.as_ref()).collect();
     let who = match (hosts.as_slice(), &finding.subject.pool) {
@@ -87,7 +86,7 @@ fn entry(paper: &mut Paper, group: &[&Finding]) {
         paper.item(more, "at: ", place.to_string());
     }
     if let Some(hint) = &finding.hint {
-        paper.item(more, "hint: ", hint.as_str());
+        paper.item(more, "hint: ", again.complete(hint));
     }
 }
 
@@ -119,14 +118,14 @@ mod tests {
             Some(Acceptance { reason: "case 17".into(), until: "2026-12-31".into(), place: place.clone() });
         all.push(accepted);
         let mut paper = Paper::new();
-        findings(&mut paper, &all);
+        findings(&mut paper, &all, &Again::default());
         insta::assert_snapshot!(paper.render(false));
     }
 
     #[test]
     fn what_one_cause_leaves_untold_of_a_host_is_one_entry() {
         let untold = |rule: &Rule, host: &str, why: &str| {
-            Finding::new(rule, format!("{UNTOLD}{}", rule.title)).on_host(&host.into()).seen(why)
+            Finding::new(rule, format!("{UNTOLD}{}", rule.title)).on_host(&host.into()).seen(why).hint("see why")
         };
         let all = [
             untold(&Rule::GPU_COUNT, "esx-1", "no privilege"),
@@ -135,24 +134,27 @@ mod tests {
             untold(&Rule::HOST_BUSY, "esx-1", "no answer"),
         ];
         let mut paper = Paper::new();
-        findings(&mut paper, &all);
+        findings(&mut paper, &all, &Again::default());
         insta::assert_snapshot!(paper.render(false), @"
         Findings
           error   PW-GPU-02  esx-1: cannot be told, and counts as if so: another number of GPUs than the
                              pool's; a GPU of another model than the pool's (PW-GPU-01)
                              seen: no privilege
+                             hint: see why
           error   PW-GPU-02  esx-2: cannot be told, and counts as if so: another number of GPUs than the
                              pool's
                              seen: no privilege
+                             hint: see why
           error   PW-HOST-08 esx-1: cannot be told, and counts as if so: another task works on the host
                              seen: no answer
+                             hint: see why
         ");
     }
 
     #[test]
     fn nothing_is_written_for_no_findings() {
         let mut paper = Paper::new();
-        findings(&mut paper, &[]);
+        findings(&mut paper, &[], &Again::default());
         assert_eq!(paper.render(false), "");
     }
 }
