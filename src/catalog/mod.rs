@@ -29,7 +29,8 @@ pub use identify::Identity;
 pub use load::{Catalog, catalog, digest};
 pub use names::{Standing, nearest_types, same_type};
 pub use types::{
-    Board, Branches, Can, Engines, EsxiFloor, Memory, MigGeometry, MigProfile, MmioGb, Model, Nvlink, PciEntry, Region,
-    RegionSize, Rule, Series, Source, SourceMap, Sources, TypeKind, VgpuBranch, VgpuBranches, VgpuType,
+    Board, Branches, Can, DriverFamily, Engines, EsxiFloor, Memory, MigGeometry, MigProfile, MmioGb, Model, Nvlink,
+    PciEntry, Region, RegionSize, Rule, Series, Source, SourceMap, Sources, TypeKind, VgpuBranch, VgpuBranches,
+    VgpuType,
 };
 pub use version::{EsxiVersion, EsxiVersionError};

@@ -218,9 +218,42 @@ impl Series {
         }
     }
 
-    /// Whether both come with one host driver: C has its own (rule HOST-2).
+    /// The host driver that it comes with (rule HOST-2).
+    pub fn driver(self) -> DriverFamily {
+        match self {
+            Self::C => DriverFamily::Compute,
+            Self::A | Self::B | Self::Q => DriverFamily::Graphics,
+        }
+    }
+
+    /// Whether both come with one host driver.
     pub fn same_driver(self, other: Self) -> bool {
-        (self == Self::C) == (other == Self::C)
+        self.driver() == other.driver()
+    }
+}
+
+/// The two host drivers that NVIDIA makes (rule HOST-2): a host has one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverFamily {
+    /// NVIDIA AI Enterprise.
+    Compute,
+    /// vGPU for desktops and workstations.
+    Graphics,
+}
+
+impl DriverFamily {
+    /// How the names of its components begin, as far as a source says so.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Compute => "NVD-AIE",
+            Self::Graphics => "NVD-VGPU",
+        }
+    }
+
+    /// The family of a component; none if its name does not tell.
+    pub fn of_component(name: &str) -> Option<Self> {
+        let name = name.to_ascii_uppercase();
+        [Self::Compute, Self::Graphics].into_iter().find(|family| name.starts_with(family.prefix()))
     }
 }
 

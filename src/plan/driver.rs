@@ -3,7 +3,7 @@
 use super::HostTarget;
 use super::device::Gap;
 use super::sheet::Sheet;
-use crate::catalog::{EsxiVersion, FitMode, Need, VgpuType, catalog};
+use crate::catalog::{DriverFamily, EsxiVersion, FitMode, Need, VgpuType, catalog};
 use crate::model::{DriverPin, Fact, GraphicsType, HostView, Mode, Package, Product, Rule};
 
 /// The oldest vCenter and ESXi that are changed: the size mode can be set since then (vsphere-gpu
@@ -30,6 +30,9 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView) {
         Ok(packages) => packages,
         Err(gap) => {
             sheet.unread(&[&Rule::DRV_UNKNOWN], &gap);
+            if pool.gpus.iter().any(|group| !group.offers.is_empty()) {
+                sheet.unread(&[&Rule::DRV_FAMILY], &gap);
+            }
             return;
         }
     };
@@ -51,6 +54,41 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView) {
             sheet.add(finding.hint("install NVD-AIE (compute) or NVD-VGPU (graphics) through the cluster's image"));
         }
         _ => {}
+    }
+    families(sheet, view, &drivers);
+}
+
+/// Rule HOST-2: the types that the pool offers must come with the driver that is installed. What the
+/// host itself lists is proven by that.
+fn families(sheet: &mut Sheet, view: &HostView, drivers: &[&Package]) {
+    let pool = sheet.pool;
+    let installed: Option<Vec<DriverFamily>> =
+        drivers.iter().map(|driver| DriverFamily::of_component(&driver.name)).collect();
+    let listed = view.vgpu_types.known().map(Vec::as_slice).unwrap_or_default();
+    let offers = pool.gpus.iter().filter(|group| matches!(group.mode.value, Mode::Vgpu { .. } | Mode::MigVgpu));
+    for offer in offers.flat_map(|group| &group.offers) {
+        for name in offer.value.keys().filter(|name| !listed.contains(name)) {
+            let Some((_, vgpu)) = catalog().vgpu_type(name) else { continue };
+            let needs = vgpu.series.driver();
+            let seen = format!("the host has {}", list(drivers));
+            match &installed {
+                // Said by the rules on a driver that is missing.
+                Some(families) if families.is_empty() || families.contains(&needs) => {}
+                Some(_) => {
+                    let message = format!("{name} comes with the driver {}*, and the host has another", needs.prefix());
+                    let finding = sheet.at(&Rule::DRV_FAMILY, Some(&offer.place), message);
+                    sheet.add(finding.seen(seen));
+                }
+                None => {
+                    let message = format!(
+                        "whether {name} comes with the installed driver cannot be told: it needs {}*",
+                        needs.prefix()
+                    );
+                    let finding = sheet.at(&Rule::DRV_FAMILY, Some(&offer.place), message);
+                    sheet.add(finding.seen(seen).hint("accept the finding if the driver has the type"));
+                }
+            }
+        }
     }
 }
 

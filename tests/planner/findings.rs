@@ -106,6 +106,14 @@ fn of_hosts() -> Vec<Case> {
         ),
         ("PW-DRV-03", altered(|view, _| view.packages = Fact::unknown("no privilege")), &["no privilege"]),
         (
+            "PW-DRV-04",
+            altered(|view, pool| {
+                offer(pool, "nvidia_h100l-47c");
+                known(&mut view.packages)[0].name = "NVD-VGPU-800".into();
+            }),
+            &["nvidia_h100l-47c comes with the driver NVD-AIE*", "the host has NVD-VGPU-800 580"],
+        ),
+        (
             "PW-GPU-01",
             altered(|view, _| plug(view, A100, 0x5e, &Set::Same)),
             &["1 of 3 GPUs is no h100-nvl-94", "0000:5e:00.0", "a100-pcie-40"],
@@ -323,6 +331,25 @@ fn each_finding_is_made_at_a_line_and_says_what_was_found() {
         assert_eq!(plan.hosts.is_empty(), refused, "{id}: {:?}", ids(&plan));
         assert_eq!(plan.hosts.len() + plan.not_acted.len(), plan.desired.pools[0].hosts.len(), "{id}");
     }
+}
+
+/// Rule HOST-2 of the catalogue: a component whose name says nothing is unknown, and that is no yes;
+/// only what the host itself lists proves that its driver has the type.
+#[test]
+fn host_2_the_driver_has_the_types_that_are_offered() {
+    let with = |component: &str, lists: &[&str]| {
+        altered(|view, pool| {
+            pool.gpus[0].offers = vec![At::new(BTreeMap::from([("nvidia_h100l-47c".to_owned(), 1)]), place(12))];
+            known(&mut view.packages)[0].name = component.into();
+            view.vgpu_types = Fact::Known(lists.iter().map(|name| (*name).to_owned()).collect());
+        })
+    };
+    assert_eq!(ids(&with("NVD-AIE-800", &[])), Vec::<&str>::new());
+    assert_eq!(ids(&with("NVD-VGPU-800", &[])), ["PW-DRV-04"]);
+    assert_eq!(ids(&with("NVD-VGPU-800", &["nvidia_h100l-47c"])), Vec::<&str>::new());
+    let unknown = with("NVIDIA-VMware_ESXi_8.0.0_Driver", &["nvidia_h100l-23c"]);
+    assert_eq!((ids(&unknown), unknown.hosts.len()), (vec!["PW-DRV-04"], 0));
+    assert!(said(&unknown, "PW-DRV-04").contains("cannot be told"));
 }
 
 #[test]
