@@ -17,6 +17,11 @@ use crate::sim::document::WorldSpec;
 /// Where documents are if nothing is said.
 const DEFAULTS: [&str; 2] = ["profiles", "inventories"];
 
+/// Whether a file is found if nothing is said.
+pub fn is_default(path: &str) -> bool {
+    DEFAULTS.iter().any(|default| Path::new(path).starts_with(default))
+}
+
 /// Folders within folders; a link that leads back into itself ends here.
 const DEEPEST: usize = 16;
 
@@ -90,7 +95,7 @@ pub fn read(paths: &[PathBuf], today: Option<Date>) -> Result<Documents, Command
                 place: Place { file: name.as_str().into(), line: 0, column: 0 },
                 message: format!("the file is longer than {} MiB", limit >> 20),
                 snippet: None,
-                hint: Some("split it; a document of this size is usually another kind of file".to_owned()),
+                hint: "split it; a document of this size is usually another kind of file".to_owned(),
             }),
             Err(error) => return Err(error.into()),
         }

@@ -11,81 +11,14 @@ use std::fmt;
 
 use serde::de::value::{StrDeserializer, U32Deserializer};
 use serde::de::{
-    self, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, Unexpected,
-    VariantAccess, Visitor,
+    self, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess, SeqAccess, VariantAccess,
+    Visitor,
 };
 
+use super::fault::{Fault, NodeId, id};
 use super::nearest::nearest;
 use super::source::is_secret;
 use super::tree::{Entry, Node, Spot, Value};
-
-/// A mistake found while a type is read.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) spot: Option<Spot>,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-    /// The key that is missing, for a missing key.
-    missing: Option<&'static str>,
-    /// Whether a noted fault says it already.
-    pub(super) told: bool,
-    /// The innermost list item or value of a key in which it is.
-    pub(super) within: Option<NodeId>,
-}
-
-/// A node of one tree, by its address: it lives as long as the reading.
-pub(super) type NodeId = usize;
-
-fn id(node: &Node) -> NodeId {
-    std::ptr::from_ref(node).addr()
-}
-
-impl Fault {
-    fn at(spot: Spot, message: impl Into<String>) -> Self {
-        Self { spot: Some(spot), message: message.into(), hint: None, missing: None, told: false, within: None }
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    fn or_at(mut self, spot: Spot) -> Self {
-        self.spot.get_or_insert(spot);
-        self
-    }
-
-    fn or_within(mut self, node: &Node) -> Self {
-        self.within.get_or_insert(id(node));
-        self.or_at(node.spot)
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl de::Error for Fault {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { spot: None, message: message.to_string(), hint: None, missing: None, told: false, within: None }
-    }
-
-    fn invalid_type(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::custom(format_args!("expected {expected}, found {found}"))
-    }
-
-    fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::custom(format_args!("expected {expected}, found {found}"))
-    }
-
-    fn missing_field(field: &'static str) -> Self {
-        Self { missing: Some(field), ..Self::custom(format_args!("`{field}` is missing")) }
-    }
-}
 
 /// What all deserializers of a document share.
 pub(super) struct Context<'c> {
@@ -93,6 +26,9 @@ pub(super) struct Context<'c> {
     pub(super) file: &'c str,
     /// Mistakes that did not stop the reading.
     pub(super) faults: RefCell<Vec<Fault>>,
+    /// Whether a value that can do nothing is a mistake: in what people wish. A World says what live
+    /// systems hold, and those hold anything.
+    pub(super) strict: bool,
     /// Nodes that were found wrong before: they are passed over, so that what follows them is read.
     pub(super) wrong: BTreeSet<NodeId>,
 }
@@ -238,10 +174,17 @@ impl<'n> De<'n> {
                 known
             });
         }
+        for entry in &keep {
+            // The keys of a map are values, too.
+            let key = fields.is_none().then(|| self.useless(&entry.key, &Path::Key(self.path, "key"))).flatten();
+            let fault = key.or_else(|| self.useless(&entry.value, &Path::Key(self.path, entry.name())));
+            self.context.faults.borrow_mut().extend(fault);
+        }
         visitor.visit_map(Entries { de: self, entries: keep.into_iter(), current: None }).map_err(|mut fault| {
             if let (Some(field), None) = (fault.missing, fault.spot) {
                 fault.message = format!("`{field}` is missing in `{}`", self.path);
-                fault.told = told.contains(&field);
+                let noted = |faults: &[Fault]| faults.iter().any(|noted| noted.spot == Some(self.node.spot));
+                fault.told = told.contains(&field) || noted(&self.context.faults.borrow());
             }
             fault.or_at(self.from)
         })
@@ -437,9 +380,11 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Fault;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
-        let wrong = &self.de.context.wrong;
-        let Some((index, node)) = self.items.find(|(_, node)| !wrong.contains(&id(node))) else { return Ok(None) };
-        let path = Path::Index(self.de.path, index);
+        let De { context, path, .. } = self.de;
+        let next = self.items.by_ref().find(|(_, node)| !context.wrong.contains(&id(node)));
+        let Some((index, node)) = next else { return Ok(None) };
+        let path = Path::Index(path, index);
+        context.faults.borrow_mut().extend(self.de.useless(node, &path));
         let de = De { node, from: node.spot, path: &path, context: self.de.context };
         seed.deserialize(de).map(Some).map_err(|fault| fault.or_within(node))
     }
@@ -585,6 +530,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
         let content = self.content()?;
+        content.context.faults.borrow_mut().extend(content.useless(content.node, content.path));
         seed.deserialize(content).map_err(|fault| fault.or_at(content.node.spot))
     }
 

@@ -20,6 +20,7 @@
 
 mod de;
 mod embedded;
+mod fault;
 mod nearest;
 mod problem;
 mod raw;
@@ -27,6 +28,7 @@ mod schema;
 mod source;
 mod span;
 mod tree;
+mod useless;
 mod write;
 
 #[cfg(test)]

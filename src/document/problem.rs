@@ -17,8 +17,8 @@ pub struct Problem {
     pub message: String,
     /// The source line, if there is one.
     pub snippet: Option<Snippet>,
-    /// What to do.
-    pub hint: Option<String>,
+    /// What to do. Nobody is told of a mistake alone.
+    pub hint: String,
 }
 
 /// A source line with the part that is meant.
@@ -81,10 +81,7 @@ impl fmt::Display for Problem {
         if let Some(snippet) = &self.snippet {
             write!(f, "\n{snippet}")?;
         }
-        if let Some(hint) = &self.hint {
-            write!(f, "\nhint: {hint}")?;
-        }
-        Ok(())
+        write!(f, "\nhint: {}", self.hint)
     }
 }
 

@@ -10,7 +10,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::model::{At, Place};
 
-use super::de::{Context, De, Fault, Path};
+use super::de::{Context, De, Path};
+use super::fault::Fault;
 use super::nearest::nearest;
 use super::problem::Problem;
 use super::source::Source;
@@ -102,21 +103,23 @@ pub fn read(path: &str, bytes: &[u8]) -> (Vec<RawDocument>, Vec<Problem>) {
             place: source.place(0, 0),
             message: "the file holds no document".to_owned(),
             snippet: None,
-            hint: Some(format!("a document starts with `apiVersion: {API_VERSION}`")),
+            hint: format!("a document starts with `apiVersion: {API_VERSION}`"),
         });
     }
     for chunk in &chunks {
         match tree::parse(&source, chunk) {
             Ok(root) => documents.extend(frame(root, &source, &mut problems)),
             Err(SyntaxError { spot, message, hint }) => {
-                problems.push(problem(&source, spot, message, hint.map(str::to_owned)));
+                // Said by the parser, in words about YAML.
+                let hint = hint.unwrap_or("this is not YAML: look for a colon, a quote or a bracket at or before it");
+                problems.push(problem(&source, spot, message, hint.to_owned()));
             }
         }
     }
     (documents, problems)
 }
 
-fn problem(source: &Source, spot: Spot, message: String, hint: Option<String>) -> Problem {
+fn problem(source: &Source, spot: Spot, message: String, hint: String) -> Problem {
     let place = source.place(spot.line, spot.column);
     let snippet = source.snippet(&place, spot.length);
     // A value that is quoted whole may be a file of its own.
@@ -127,16 +130,33 @@ fn problem(source: &Source, spot: Spot, message: String, hint: Option<String>) -
 /// Wrong values of one document that are looked for: nobody mends more in one go.
 const MOST_WRONG: usize = 50;
 
+/// What was read of a node.
+struct Read<T> {
+    value: Option<T>,
+    problems: Vec<Problem>,
+    /// Whether nothing is wrong but values that can do nothing.
+    usable: bool,
+}
+
 /// Reads a node as a type; gives the value, if any, and what was wrong.
 ///
 /// A type stops at its first wrong value. So it is read again without that value, until nothing new
-/// is found.
-fn typed<T: DeserializeOwned>(source: &Source, node: &Node, from: Spot, root: &str) -> (Option<T>, Vec<Problem>) {
+/// is found. `help` is the hint of a mistake that has none of its own;
+/// `strict`: whether a value that can do nothing is a mistake.
+fn typed<T: DeserializeOwned>(
+    source: &Source,
+    node: &Node,
+    from: Spot,
+    root: &str,
+    help: &str,
+    strict: bool,
+) -> Read<T> {
     let path = Path::Root(root);
     let mut wrong = BTreeSet::new();
     let mut problems: Vec<Problem> = Vec::new();
+    let mut usable = true;
     let value = loop {
-        let context = Context { file: source.file(), faults: RefCell::new(Vec::new()), wrong };
+        let context = Context { file: source.file(), faults: RefCell::new(Vec::new()), strict, wrong };
         let result = T::deserialize(De { node, from, path: &path, context: &context });
         let Context { faults, wrong: before, .. } = context;
         wrong = before;
@@ -151,9 +171,12 @@ fn typed<T: DeserializeOwned>(source: &Source, node: &Node, from: Spot, root: &s
                 None
             }
         };
-        for Fault { spot, message, hint, .. } in faults {
+        for Fault { spot, message, hint, soft, .. } in faults {
+            let hint = hint.unwrap_or_else(|| help.to_owned());
             let found = problem(source, spot.unwrap_or(from), message, hint);
-            if !problems.contains(&found) {
+            usable &= soft;
+            // Of one place once: that a value is empty says why it is nothing else.
+            if !problems.iter().any(|known| *known == found || (known.place == found.place && !soft)) {
                 problems.push(found);
             }
         }
@@ -163,17 +186,20 @@ fn typed<T: DeserializeOwned>(source: &Source, node: &Node, from: Spot, root: &s
         }
     };
     problems.sort_by(|a, b| a.place.cmp(&b.place));
-    (value, problems)
+    Read { value, problems, usable }
 }
+
+/// What every document has.
+const FRAME: &str = "a document has the keys `apiVersion`, `kind`, `metadata: {name: NAME}` and `spec`";
 
 fn frame(root: Node, source: &Arc<Source>, problems: &mut Vec<Problem>) -> Option<RawDocument> {
     let start = Spot { length: 1, ..root.spot };
-    let (frame, found) = typed::<Frame>(source, &root, start, "document");
+    let Read { value, problems: found, .. } = typed::<Frame>(source, &root, start, "document", FRAME, false);
     problems.extend(found);
-    let Frame { api_version, kind, metadata, .. } = frame?;
+    let Frame { api_version, kind, metadata, .. } = value?;
     let place_problem = |place: &Place, length: usize, message: String, hint: String| {
         let length = super::source::number(length);
-        problem(source, Spot { line: place.line, column: place.column, length }, message, Some(hint))
+        problem(source, Spot { line: place.line, column: place.column, length }, message, hint)
     };
     let mut known = true;
     if api_version.value != API_VERSION {
@@ -211,13 +237,24 @@ fn is_name(name: &str) -> bool {
 
 impl RawDocument {
     /// Reads the `spec`. All unknown and duplicate keys and all wrong values are told.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<Document<T>, Vec<Problem>> {
-        match typed(&self.source, &self.spec, self.spec_key, "spec") {
-            (Some(spec), problems) if problems.is_empty() => {
-                Ok(Document { name: self.name.clone(), spec, source: self.source.clone() })
-            }
+        match self.read() {
+            (Some(document), problems) if problems.is_empty() => Ok(document),
             (_, problems) => Err(problems),
         }
+    }
+
+    /// Reads the `spec`; gives the document beside its problems where these are but values that can do
+    /// nothing, so that what it says otherwise can be checked, too.
+    pub fn read<T: DeserializeOwned>(&self) -> (Option<Document<T>>, Vec<Problem>) {
+        let help = format!("`poolwright schema {}` shows what stands here", self.kind.value);
+        let strict = self.kind.value != Kind::World;
+        let Read { value, problems, usable } = typed(&self.source, &self.spec, self.spec_key, "spec", &help, strict);
+        let document = |spec| Document { name: self.name.clone(), spec, source: self.source.clone() };
+        (value.filter(|_| usable).map(document), problems)
     }
 
     /// The file it stands in.

@@ -38,7 +38,7 @@ impl Source {
         let file: Arc<str> = Arc::from(path);
         let whole = |message: String, hint: &str| {
             let place = Place { file: file.clone(), line: 0, column: 0 };
-            Box::new(Problem { place, message, snippet: None, hint: Some(hint.to_owned()) })
+            Box::new(Problem { place, message, snippet: None, hint: hint.to_owned() })
         };
         if bytes.len() > MAX_BYTES {
             return Err(whole(
@@ -62,7 +62,7 @@ impl Source {
                     place,
                     message: format!("not UTF-8: byte 0x{:02x} at offset {offset}", bytes[offset]),
                     snippet: None,
-                    hint: Some("save the file as UTF-8".to_owned()),
+                    hint: "save the file as UTF-8".to_owned(),
                 }))
             }
         }

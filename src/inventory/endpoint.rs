@@ -246,8 +246,26 @@ pub struct CredentialRef(String);
 
 /// Why a text is no reference. The text is not shown: it may be the password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a credential is given by reference: `env:NAME`, `file:PATH` or `exec:COMMAND`, never written here")]
-pub struct CredentialRefError;
+pub enum CredentialRefError {
+    /// None of the known forms.
+    #[error("a credential is given by reference: `env:NAME`, `file:PATH` or `exec:COMMAND`, never written here")]
+    NoReference,
+    /// Nothing after the prefix.
+    #[error("nothing follows `{scheme}:`: a credential is given as `env:NAME`, `file:PATH` or `exec:COMMAND`")]
+    Nothing {
+        /// The prefix.
+        scheme: &'static str,
+    },
+    /// What only a shell reads, and `base::secret` runs none.
+    #[error("`exec:` runs no shell: words are split at blanks, so put what needs `{character}` into a script")]
+    Quote {
+        /// The sign.
+        character: char,
+    },
+    /// A variable that no environment can have.
+    #[error("`env:` takes the name of a variable, without blanks and `=`: `env:VC_PASSWORD`")]
+    Variable,
+}
 
 impl CredentialRef {
     /// The reference, as `base::secret` reads it.
@@ -260,10 +278,19 @@ impl FromStr for CredentialRef {
     type Err = CredentialRefError;
 
     fn from_str(text: &str) -> Result<Self, CredentialRefError> {
-        let rest = ["env:", "file:", "exec:"].iter().find_map(|scheme| text.strip_prefix(scheme));
-        match rest {
-            Some(rest) if !rest.trim().is_empty() => Ok(Self(text.to_owned())),
-            _ => Err(CredentialRefError),
+        let known = ["env", "file", "exec"].into_iter();
+        let split = |scheme| Some((scheme, text.strip_prefix(scheme)?.strip_prefix(':')?));
+        let Some((scheme, rest)) = known.filter_map(split).next() else {
+            return Err(CredentialRefError::NoReference);
+        };
+        match scheme {
+            _ if rest.trim().is_empty() => Err(CredentialRefError::Nothing { scheme }),
+            "env" if rest.contains(|c: char| c.is_whitespace() || c == '=') => Err(CredentialRefError::Variable),
+            "exec" => match rest.chars().find(|character| matches!(character, '"' | '\'' | '\\')) {
+                Some(character) => Err(CredentialRefError::Quote { character }),
+                None => Ok(Self(text.to_owned())),
+            },
+            _ => Ok(Self(text.to_owned())),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Kind `Site`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Kind, Problem, RawDocument, Span, envelope};
 use crate::model::{self, At};
 
-use super::endpoint::{Address, CredentialRef, InstanceUuid, Thumbprint};
+use super::endpoint::{Address, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint};
 
 /// A vCenter and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,19 @@ pub enum Trust {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Credentials {
     /// The user, `poolwright@vsphere.local`, or a reference as for `password`.
+    #[serde(deserialize_with = "user")]
     pub user: At<String>,
     /// The password, by reference: `env:NAME`, `file:PATH` or `exec:COMMAND`.
     pub password: At<CredentialRef>,
+}
+
+/// A user; what looks like a reference must be one.
+fn user<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At<String>, D::Error> {
+    let user = At::<String>::deserialize(deserializer)?;
+    match user.parse::<CredentialRef>() {
+        Ok(_) | Err(CredentialRefError::NoReference) => Ok(user),
+        Err(error) => Err(serde::de::Error::custom(error)),
+    }
 }
 
 impl Credentials {
@@ -124,7 +134,7 @@ pub fn read(document: &RawDocument) -> Result<Document<Site>, Vec<Problem>> {
         for problem in &mut problems {
             if problem.message.starts_with("`credentials` is missing") {
                 problem.hint =
-                    Some("write `credentials: {user: poolwright@vsphere.local, password: env:VC_PASSWORD}`".to_owned());
+                    "write `credentials: {user: poolwright@vsphere.local, password: env:VC_PASSWORD}`".to_owned();
             }
         }
         problems

@@ -116,12 +116,12 @@ fn waits_are_bounded() {
 fn any_site() -> impl Strategy<Value = Site> {
     let trust = prop_oneof![
         Just(Trust::System),
-        "[^\\p{C}]{1,20}".prop_map(|path| Trust::CaFile(at(path))),
+        "[^\\p{C}]{0,19}[!-~]".prop_map(|path| Trust::CaFile(at(path))),
         any::<[u8; 32]>().prop_map(|bytes| Trust::Thumbprint(at(Thumbprint(bytes)))),
     ];
     let uuid = proptest::option::of("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
-    let user = "[^\\p{C}]{1,20}";
-    let reference = "(env|file|exec):[!-~]{1,20}";
+    let user = "[^\\p{C}]{0,19}[!-~]";
+    let reference = "(env:[!-<>-~]{1,20}|file:[!-~]{1,20}|exec:[!#-&(-\\[\\]-~]{1,20})";
     let waits = (1..=86_400u32, 1..=86_400u32);
     ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits).prop_map(
         |(address, uuid, trust, user, password, (host_stable, read_back))| Site {

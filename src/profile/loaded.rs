@@ -15,6 +15,8 @@ pub struct Loaded {
     pub pools: Vec<Document<GpuPool>>,
     /// Sites that could be read.
     pub sites: Vec<Document<Site>>,
+    /// Names of sites that could not be read: a mistake in them is told once, and not by their pools.
+    pub broken_sites: Vec<String>,
     /// Worlds: their frames only, since the simulator reads the rest.
     pub worlds: Vec<RawDocument>,
     /// What is wrong with the form of the files, in the order of files and lines.
@@ -37,15 +39,28 @@ pub fn load(files: &[(String, Vec<u8>)]) -> Loaded {
         loaded.problems.extend(problems);
         loaded.sources.extend(documents.first().map(|document| document.source().clone()));
         for document in documents {
-            let result = match document.kind.value {
-                Kind::GpuPool => document.parse().map(|pool| loaded.pools.push(pool)),
-                Kind::Site => inventory::read(&document).map(|site| loaded.sites.push(site)),
+            let problems = match document.kind.value {
+                Kind::GpuPool => {
+                    let (pool, problems) = document.read();
+                    loaded.pools.extend(pool);
+                    problems
+                }
+                Kind::Site => match inventory::read(&document) {
+                    Ok(site) => {
+                        loaded.sites.push(site);
+                        Vec::new()
+                    }
+                    Err(problems) => {
+                        loaded.broken_sites.push(document.name.value);
+                        problems
+                    }
+                },
                 Kind::World => {
                     loaded.worlds.push(document);
-                    Ok(())
+                    Vec::new()
                 }
             };
-            loaded.problems.extend(result.err().unwrap_or_default());
+            loaded.problems.extend(problems);
         }
     }
     loaded.problems.sort_by(|a, b| a.place.cmp(&b.place));

@@ -41,6 +41,79 @@ bad!(
     later_issue_fields,
 );
 
+/// A value that can do nothing, or that would move the cursor of whoever reads it: of each field that
+/// takes a text, a list or a mapping, in each kind that says what people wish. Told once, at its place
+/// and with a hint.
+#[test]
+fn useless_values_are_refused() {
+    let in_pool = |line: &str| pool("a", &[line]);
+    let in_site = |from: &str, to: &str| SITE.replace(from, to);
+    let credentials = "credentials: {user: pw@vsphere.local, password: env:VC_PASSWORD}";
+    let accept = |hosts: &str, reason: &str| {
+        in_pool(&format!("accept: [{{finding: PW-DRV-02, hosts: {hosts}, reason: {reason}, until: 2026-12-31}}]"))
+    };
+    let hosts = |rest: &str| in_pool(&format!("hosts: {{site: lab, cluster: gpu-a, {rest}}}"));
+    let gpus = |rest: &str| in_pool(&format!("gpus: [{rest}]"));
+    let driver = |rest: &str| in_pool(&format!("host: {{driver: {rest}}}"));
+    let trust = |rest: &str| in_site(credentials, &format!("trust: {{caFile: {rest}}}, {credentials}"));
+    let password = |rest: &str| in_site("env:VC_PASSWORD", rest);
+    let user = |rest: &str| in_site("pw@vsphere.local", rest);
+    let empty = "is empty: it would do nothing";
+    let control = "holds a line break or a control character";
+    // The mark stands before the value that is meant.
+    for (text, words) in [
+        (in_pool("host: §{}"), empty),
+        (driver("§{}"), empty),
+        (driver("{component: §'', version: 580.95.02}"), empty),
+        (driver("{component: NVD-AIE-800, version: §' '}"), empty),
+        (in_pool("accept: §[]"), empty),
+        (accept("§[]", "case"), empty),
+        (accept("[§'']", "case"), empty),
+        (accept("[esx-1]", "§' '"), empty),
+        (accept("[§\"esx\\u0007\"]", "case"), control),
+        (hosts("names: §[]"), empty),
+        (hosts("names: [a, §\"\"]"), empty),
+        (hosts("names: [a], except: §[]"), empty),
+        (in_pool("hosts: {site: §'', cluster: gpu-a, names: [a]}"), empty),
+        (in_pool("hosts: {site: lab, cluster: §\"gpu\\na\", names: [a]}"), control),
+        (in_pool("gpuModel: §''"), empty),
+        (in_pool("gpus: §[]"), empty),
+        (gpus("{select: {addresses: §[]}, mode: {passthrough: {}}}"), empty),
+        (gpus("{mode: {vgpu: {size: same}}, offers: §[]}"), empty),
+        (gpus("{mode: {vgpu: {size: same}}, offers: [§{}]}"), empty),
+        (gpus("{mode: {passthrough: {label: §''}}}"), empty),
+        (gpus("{mode: {passthrough: {label: §\"a\\e[2J\"}}}"), control),
+        (gpus("{mode: {vgpu: {size: same}}, offers: [{§\"nvidia\\a\": 1}]}"), control),
+        (format!("{SITE}  pace: §{{}}\n"), empty),
+        (trust("§''"), empty),
+        (trust("§\"ca\\t.pem\""), control),
+        (user("§''"), empty),
+        (user("§'env: '"), "nothing follows"),
+        (user("§env:A=B"), "the name of a variable"),
+        (password("§\"exec:printf ''\""), "runs no shell"),
+        (password("§'env:VC PASSWORD'"), "the name of a variable"),
+        (password("§'exec: '"), "nothing follows"),
+    ] {
+        let (before, after) = text.split_once('§').unwrap();
+        let (line, column) = (before.lines().count(), before.lines().last().unwrap().chars().count() + 1);
+        let text = format!("{before}{after}");
+        let loaded = super::load(&[("a.yaml", &text)]);
+        let [problem] = loaded.problems.as_slice() else { panic!("{}\n{text}", problems(&loaded.problems)) };
+        assert_eq!(problem.place.to_string(), format!("a.yaml:{line}:{column}"), "{problem}\n{text}");
+        assert!(problem.message.contains(words) && !problem.hint.is_empty(), "{problem}");
+        assert!(problem.snippet.is_some(), "{problem}");
+    }
+}
+
+/// A World says what live systems hold, and those hold anything.
+#[test]
+fn a_world_may_hold_what_nobody_would_wish() {
+    let text = "apiVersion: poolwright/v1\nkind: World\nmetadata: {name: w}\nspec:\n  vcenter: {address: vc.lab, users: \
+                []}\n  datacenters: [{path: /DC, clusters: [{name: \"a\\u0007\", ha: {}, hosts: []}]}]\n";
+    let world = &super::good(&[("w.yaml", text)]).worlds[0];
+    assert!(world.parse::<poolwright::sim::document::WorldSpec>().is_ok());
+}
+
 #[test]
 fn not_utf8() {
     let mut bytes = pool("a", &[]).into_bytes();

@@ -167,32 +167,6 @@ fn numbers_that_cannot_be_meant() {
 }
 
 #[test]
-fn empty_lists() {
-    is(
-        &one(&[pool("a", &["hosts: {site: lab, cluster: gpu-a, names: []}"])]),
-        "PW-DOC-03",
-        "p1.yaml:5:45",
-        "selects no host",
-    );
-    is(&one(&[pool("a", &["gpus: []"])]), "PW-DOC-03", "p1.yaml:8:9", "`gpus` is empty");
-    is(
-        &one(&[pool("a", &["gpus: [{select: {addresses: []}, mode: {passthrough: {}}}]"])]),
-        "PW-DOC-03",
-        "p1.yaml:8:19",
-        "no GPU",
-    );
-    is(&one(&[offering("l40s", "{vgpu: {size: same}}", "{}")]), "PW-DOC-03", "p1.yaml:8:48", "an offer of nothing");
-    is(
-        &one(&[pool("a", &["gpus: [{mode: {passthrough: {label: \"\"}}}]"])]),
-        "PW-DOC-03",
-        "p1.yaml:8:39",
-        "`label` is empty",
-    );
-    let accept = "accept: [{finding: PW-DRV-02, reason: \" \", until: 2026-12-31}]";
-    is(&one(&[pool("a", &[accept])]), "PW-DOC-03", "p1.yaml:10:41", "needs a reason");
-}
-
-#[test]
 fn two_groups_that_take_one_gpu() {
     let groups = |one: &str, other: &str| {
         let group = |select: &str| match select {
@@ -214,6 +188,21 @@ fn two_groups_that_take_one_gpu() {
     assert_eq!(groups("", "").len(), 2);
     assert_eq!(groups("{count: 2}", "{count: 2}"), [], "each takes what the other leaves");
     assert_eq!(groups("{numaNode: 0}", "{numaNode: 1}"), []);
+}
+
+/// A site that could not be read is a mistake of its own, and not one of each of its pools.
+#[test]
+fn a_mistake_in_a_site_is_told_once() {
+    let site = SITE.replace("env:VC_PASSWORD", "hunter2");
+    let pools = [pool("a", &[]), pool("b", &["hosts: {site: lab, cluster: gpu-b, names: [\"*\"]}"])];
+    let loaded = super::load(&[("site.yaml", &site), ("a.yaml", &pools[0]), ("b.yaml", &pools[1])]);
+    assert_eq!(loaded.problems.len(), 1, "{}", super::problems(&loaded.problems));
+    assert_eq!(profile::check(&loaded, None), []);
+    // Another one is not there, whatever is wrong with this one.
+    let other = pool("c", &["hosts: {site: fra1, cluster: gpu-c, names: [\"*\"]}"]);
+    let loaded = super::load(&[("site.yaml", &site), ("c.yaml", &other)]);
+    let found = profile::check(&loaded, None);
+    is(&found[0], "PW-DOC-02", "c.yaml:5:17", "no document describes the site `fra1`");
 }
 
 #[test]

@@ -21,9 +21,10 @@ fn text() -> impl Strategy<Value = At<String>> {
         3 => "[^\\p{C}]{1,16}",
         1 => prop::sample::select(vec![
             "no", "on", "null", "~", "1e30", "010", "0x1F", ".inf", "2026-01-01", "- a", "a: b", "a #b", "'", "\"", "*a", "&a",
-            "!x", "%x", "@x", "`x", "|", ">", "{}", "[]", "?", ":", "---", "...", "=", "<<", "東京", " ", "a ", "true",
+            "!x", "%x", "@x", "`x", "|", ">", "{}", "[]", "?", ":", "---", "...", "=", "<<", "東京", " a", "a ", "true",
         ]).prop_map(str::to_owned),
     ]
+    .prop_filter("what can do nothing is refused", |text| !text.trim().is_empty())
     .prop_map(at)
 }
 
@@ -39,7 +40,7 @@ fn address() -> impl Strategy<Value = At<PciAddress>> {
 fn select() -> impl Strategy<Value = At<Select>> {
     prop_oneof![
         Just(Select::All),
-        vec(address(), 0..3).prop_map(Select::Addresses),
+        vec(address(), 1..3).prop_map(Select::Addresses),
         any::<u32>().prop_map(|node| Select::NumaNode(at(node))),
         any::<u32>().prop_map(|count| Select::Count(at(count))),
     ]
@@ -57,7 +58,7 @@ fn mode() -> impl Strategy<Value = At<ModeWish>> {
 }
 
 fn offer() -> impl Strategy<Value = At<Offer>> {
-    prop::collection::btree_map("[a-z0-9_-]{1,20}", any::<u32>(), 0..3)
+    prop::collection::btree_map("[a-z0-9_-]{1,20}", any::<u32>(), 1..3)
         .prop_map(|types| at(Offer(types.into_iter().map(|(name, count)| (at(name), at(count))).collect())))
 }
 
@@ -84,7 +85,7 @@ fn selector() -> impl Strategy<Value = At<Vms>> {
 
 fn vms() -> impl Strategy<Value = VmWish> {
     let moves =
-        prop_oneof![Just(Moves::All), Just(Moves::None), vec(selector(), 0..3).prop_map(|vms| Moves::Only(at(vms))),];
+        prop_oneof![Just(Moves::All), Just(Moves::None), vec(selector(), 1..3).prop_map(|vms| Moves::Only(at(vms))),];
     let mismatch = option::of(prop::sample::select(vec![Mismatch::Refuse, Mismatch::LeaveOff]).prop_map(at));
     (moves, vec(selector(), 0..3), mismatch).prop_map(|(may_move, may_stop, on_mismatch)| VmWish {
         may_move,
@@ -94,7 +95,7 @@ fn vms() -> impl Strategy<Value = VmWish> {
 }
 
 fn any_pool() -> impl Strategy<Value = GpuPool> {
-    let hosts = (text(), text(), vec(pattern(), 0..3), vec(pattern(), 0..2))
+    let hosts = (text(), text(), vec(pattern(), 1..3), vec(pattern(), 0..2))
         .prop_map(|(site, cluster, names, except)| HostSelector { site, cluster, names: at(names), except });
     let placement =
         option::of(prop::sample::select(vec![Placement::Performance, Placement::Consolidation]).prop_map(at));
@@ -105,7 +106,7 @@ fn any_pool() -> impl Strategy<Value = GpuPool> {
         max_reboots: at(reboots),
         found_in_maintenance: if change { OnMaintenance::Change } else { OnMaintenance::Hold },
     });
-    (hosts, text(), any::<u32>(), wish, vec(group(), 0..3), vms(), rollout, vec(accept(), 0..2)).prop_map(
+    (hosts, text(), any::<u32>(), wish, vec(group(), 1..3), vms(), rollout, vec(accept(), 0..2)).prop_map(
         |(hosts, gpu_model, count, host, gpus, vms, rollout, accept)| GpuPool {
             hosts,
             gpu_model,

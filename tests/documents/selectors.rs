@@ -33,7 +33,8 @@ fn roster(clusters: &[(&str, &[&str])]) -> Roster {
 const FOUR: &[(&str, &[&str])] = &[("/DC1/host/gpu-a", &["esx-01", "esx-02", "esx-03", "esx-07"])];
 
 fn hosts(cluster: &str, names: &str, except: &str) -> String {
-    format!("hosts: {{site: lab, cluster: {cluster}, names: [{names}], except: [{except}]}}")
+    let except = if except.is_empty() { String::new() } else { format!(", except: [{except}]") };
+    format!("hosts: {{site: lab, cluster: {cluster}, names: [{names}]{except}}}")
 }
 
 fn resolve(pools: &[String], roster: &Roster) -> Result<Resolved, Vec<Finding>> {

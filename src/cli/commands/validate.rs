@@ -23,13 +23,12 @@ struct Found<'a> {
 struct ProblemJson<'a> {
     place: &'a Place,
     message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
+    hint: &'a str,
 }
 
 impl<'a> From<&'a Problem> for ProblemJson<'a> {
     fn from(problem: &'a Problem) -> Self {
-        Self { place: &problem.place, message: &problem.message, hint: problem.hint.as_deref() }
+        Self { place: &problem.place, message: &problem.message, hint: &problem.hint }
     }
 }
 

@@ -26,13 +26,6 @@ pub(super) fn check(spec: &GpuPool, today: Option<Date>, findings: &mut Vec<Find
             ),
             Some(_) => {}
         }
-        if accept.reason.trim().is_empty() {
-            findings.push(
-                Finding::new(&Rule::DOC_EMPTY, "an acceptance needs a reason")
-                    .at(&accept.reason.place)
-                    .hint("say who decided it and where: `reason: \"case 01234\"`"),
-            );
-        }
         if let Some(today) = today.filter(|today| *today > accept.until.value) {
             findings.push(
                 Finding::new(

@@ -6,7 +6,6 @@ use jiff::civil::Date;
 
 use super::check_pool;
 use crate::document::{Document, nearest};
-use crate::inventory::Site;
 use crate::model::{At, Finding, Place, Rule};
 use crate::profile::{GpuPool, Loaded};
 
@@ -16,7 +15,7 @@ pub fn check(loaded: &Loaded, today: Option<Date>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = loaded.pools.iter().flat_map(|pool| check_pool(pool, today)).collect();
     same_name("GpuPool", loaded.pools.iter().map(|pool| &pool.name), &mut findings);
     same_name("Site", loaded.sites.iter().map(|site| &site.name), &mut findings);
-    sites(&loaded.pools, &loaded.sites, &mut findings);
+    sites(loaded, &mut findings);
     claims(&loaded.pools, &mut findings);
     findings.sort_by(|a, b| a.place.cmp(&b.place));
     findings
@@ -37,10 +36,12 @@ fn same_name<'a>(kind: &str, names: impl Iterator<Item = &'a At<String>>, findin
     }
 }
 
-fn sites(pools: &[Document<GpuPool>], sites: &[Document<Site>], findings: &mut Vec<Finding>) {
+fn sites(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let Loaded { pools, sites, broken_sites, .. } = loaded;
     for pool in pools {
         let wanted = &pool.spec.hosts.site;
-        if wanted.trim().is_empty() || sites.iter().any(|site| site.name.value == wanted.value) {
+        let told = wanted.trim().is_empty() || broken_sites.contains(&wanted.value);
+        if told || sites.iter().any(|site| site.name.value == wanted.value) {
             continue;
         }
         let known = || sites.iter().map(|site| site.name.value.as_str());

@@ -24,25 +24,22 @@ pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Selectors that select nothing.
+/// A selector that selects nothing.
 fn selectors(group: &Group, findings: &mut Vec<Finding>) {
-    let Some(select) = &group.select else { return };
-    match &select.value {
-        Select::Addresses(addresses) if addresses.is_empty() => {
-            findings.push(
-                Finding::new(&Rule::DOC_EMPTY, "`addresses` is empty: the group selects no GPU").at(&select.place),
-            );
-        }
-        Select::Count(count) if count.value == 0 => {
-            findings.push(Finding::new(&Rule::DOC_NUMBER, "`count` is 0: the group selects no GPU").at(&count.place));
-        }
-        _ => {}
+    if let Some(Select::Count(count)) = group.select.as_ref().map(|select| &select.value)
+        && count.value == 0
+    {
+        findings.push(
+            Finding::new(&Rule::DOC_NUMBER, "`count` is 0: the group selects no GPU")
+                .at(&count.place)
+                .hint("at least 1, or remove the group"),
+        );
     }
 }
 
 /// Fields that do nothing in passthrough.
 fn without_effect(group: &Group, findings: &mut Vec<Finding>) {
-    let ModeWish::Passthrough { label } = &group.mode.value else { return };
+    let ModeWish::Passthrough { .. } = group.mode.value else { return };
     if let Some(offer) = group.offers.first() {
         findings.push(
             Finding::new(
@@ -51,13 +48,6 @@ fn without_effect(group: &Group, findings: &mut Vec<Finding>) {
             )
             .at(&offer.place)
             .hint("remove `offers`, or choose `{vgpu: {size: same}}`, `{vgpu: {size: mixed}}` or `{migVgpu: {}}`"),
-        );
-    }
-    if let Some(label) = label.as_ref().filter(|label| label.trim().is_empty()) {
-        findings.push(
-            Finding::new(&Rule::DOC_EMPTY, "`label` is empty")
-                .at(&label.place)
-                .hint("remove it: no label is the default"),
         );
     }
 }
@@ -77,7 +67,9 @@ fn overlaps(spec: &GpuPool, findings: &mut Vec<Finding>) {
             ),
             Some((Select::All, place)) if several => {
                 let mut finding =
-                    Finding::new(&Rule::DOC_GROUPS, "`select: all` takes the GPUs of the other groups too").at(place);
+                    Finding::new(&Rule::DOC_GROUPS, "`select: all` takes the GPUs of the other groups too")
+                        .at(place)
+                        .hint("give it the GPUs that are meant: addresses, numaNode or count");
                 finding.evidence.extend(other.map(|place| format!("another group: {place}")));
                 findings.push(finding);
             }
@@ -101,7 +93,10 @@ fn overlaps(spec: &GpuPool, findings: &mut Vec<Finding>) {
 /// A finding at each of two lines.
 fn both(what: &str, first: &Place, second: &Place) -> [Finding; 2] {
     let finding = |here, there| {
-        Finding::new(&Rule::DOC_GROUPS, format!("{what} is selected twice")).at(here).seen(format!("also at {there}"))
+        Finding::new(&Rule::DOC_GROUPS, format!("{what} is selected twice"))
+            .at(here)
+            .seen(format!("also at {there}"))
+            .hint("a GPU has one mode: leave it in one of the groups")
     };
     [finding(first, second), finding(second, first)]
 }

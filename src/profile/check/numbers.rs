@@ -1,26 +1,9 @@
-//! Counts, limits and lists.
+//! Counts and limits.
 
 use crate::model::{Finding, Rule, counted};
 use crate::profile::{GpuPool, Mismatch, Moves, Select};
 
 pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
-    if spec.hosts.names.is_empty() {
-        findings.push(
-            Finding::new(&Rule::DOC_EMPTY, "`hosts.names` is empty: the pool selects no host")
-                .at(&spec.hosts.names.place)
-                .hint("name hosts (`esx-gpu-[01-16]`, `esx-gpu-0*`), or all of the cluster with `\"*\"`"),
-        );
-    }
-    for (text, name) in [(&spec.hosts.site, "hosts.site"), (&spec.hosts.cluster, "hosts.cluster")] {
-        if text.trim().is_empty() {
-            findings.push(Finding::new(&Rule::DOC_EMPTY, format!("`{name}` is empty")).at(&text.place));
-        }
-    }
-    if spec.gpus.is_empty() {
-        findings.push(
-            Finding::new(&Rule::DOC_EMPTY, "`gpus` is empty: the pool says nothing of its GPUs").at(&spec.gpus.place),
-        );
-    }
     if spec.gpu_count.value == 0 {
         findings.push(
             Finding::new(&Rule::DOC_NUMBER, "`gpuCount` is 0: a host of a GPU pool has at least one GPU")

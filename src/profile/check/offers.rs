@@ -46,10 +46,6 @@ fn passthrough(group: &Group, model: &Model, findings: &mut Vec<Finding>) {
 }
 
 fn check_offer(spec: &GpuPool, model: &Model, mode: FitMode, offer: &At<Offer>, findings: &mut Vec<Finding>) {
-    if offer.0.is_empty() {
-        findings.push(Finding::new(&Rule::DOC_EMPTY, "an offer of nothing").at(&offer.place));
-        return;
-    }
     let before = findings.len();
     for (name, count) in &offer.0 {
         if count.value == 0 {
