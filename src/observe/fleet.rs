@@ -22,16 +22,16 @@ const TREE: [&str; 5] =
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The way to the vCenter could not be set up: nothing was sent.
-    #[error("cannot set up the connection to site {site}")]
-    Setup {
+    /// There is no way to the vCenter, or none to be trusted: nothing was sent.
+    #[error("cannot connect to site {site}")]
+    Way {
         /// Site.
         site: String,
         /// Why.
         #[source]
         source: NetError,
     },
-    /// It cannot be reached or trusted, is another one than pinned, or refuses the login.
+    /// It does not answer as a vCenter does, is another one than pinned, or refuses the login.
     #[error("cannot connect to site {site}")]
     Vcenter {
         /// Site.
@@ -73,11 +73,14 @@ impl Fleet {
         let authority = site.vcenter.address.authority().to_owned();
         let endpoint = Endpoint { authority: authority.clone(), trust: trust(&site.vcenter.trust) };
         let exchange: Arc<_> =
-            network.open(&endpoint).map_err(|source| ConnectError::Setup { site: name.to_owned(), source })?;
+            network.open(&endpoint).map_err(|source| ConnectError::Way { site: name.to_owned(), source })?;
         let pin = site.vcenter.instance_uuid.as_ref().map(|pin| pin.value.as_str());
-        let vcenter = Client::connect(exchange, authority, pin, user, password, clock)
-            .await
-            .map_err(|source| ConnectError::Vcenter { site: name.to_owned(), source })?;
+        let vcenter =
+            Client::connect(exchange, authority, pin, user, password, clock).await.map_err(|error| match error {
+                // What was to be sent says nothing of why it was not.
+                Error::Net { source, .. } if source.not_sent() => ConnectError::Way { site: name.to_owned(), source },
+                source => ConnectError::Vcenter { site: name.to_owned(), source },
+            })?;
         let about = vcenter.about();
         let identity = SiteIdentity {
             name: name.to_owned(),

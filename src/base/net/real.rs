@@ -94,10 +94,30 @@ fn failed(authority: &str, error: reqwest::Error) -> NetError {
     if let Some(Untrusted { reason, thumbprint }) = untrusted(&error) {
         return NetError::Untrusted { authority, reason, thumbprint };
     }
-    if error.is_connect() {
-        NetError::Connect { authority, source: Box::new(error) }
-    } else {
-        NetError::Broken { authority, source: Box::new(error) }
+    tracing::debug!(?error, "the exchange failed");
+    let source = Box::new(deepest(&error));
+    if error.is_connect() { NetError::Connect { authority, source } } else { NetError::Broken { authority, source } }
+}
+
+/// What lies under the layers of the HTTP client, which say "error sending request", "client error
+/// (Connect)" and "tcp connect error" of what [`NetError`] says in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Cause(String);
+
+fn deepest(error: &(dyn StdError + 'static)) -> Cause {
+    let mut deepest = error;
+    while let Some(below) = below(deepest) {
+        deepest = below;
+    }
+    Cause(deepest.to_string())
+}
+
+/// The next cause. The source of an io::Error is that of what it holds, which would be skipped.
+fn below<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e (dyn StdError + 'static)> {
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
     }
 }
 
@@ -108,11 +128,7 @@ fn untrusted(error: &(dyn StdError + 'static)) -> Option<Untrusted> {
         if let Some(rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other))) = error.downcast_ref() {
             return other.0.downcast_ref::<Untrusted>().cloned();
         }
-        // The source of an io::Error is that of what it holds, which would be skipped.
-        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
+        next = below(error);
     }
     None
 }
