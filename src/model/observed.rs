@@ -71,7 +71,16 @@ pub struct HostRecord {
     /// When it was read, by the server's clock.
     pub read_at: Timestamp,
     /// What was read.
+    #[serde(with = "Written")]
     pub view: Result<Box<HostView>, HostFault>,
+}
+
+/// How a result is written: `{"ok": …}` or `{"err": …}`, its keys as all others are.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Result", rename_all = "camelCase")]
+enum Written<T, E> {
+    Ok(T),
+    Err(E),
 }
 
 /// Why nothing could be read of a host, or of a VM by itself.

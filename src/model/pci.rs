@@ -101,6 +101,7 @@ impl<'de> Deserialize<'de> for PciAddress {
 ///
 /// vim25 sends each as a signed short (`-32634` is `8086`); these are the unsigned values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PciId {
     /// Vendor, 0x10de for NVIDIA.
     pub vendor: u16,

@@ -92,7 +92,7 @@ fn plugin_parameter(key: &str) -> Option<&str> {
 
 /// A GPU device of a VM, by its backing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum VmGpuDevice {
     /// vGPU.
     Vgpu {

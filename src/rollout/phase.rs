@@ -17,7 +17,7 @@ use crate::plan::Refusal;
 ///    Held, Refused                    └──── VisitPlanned ────► Working again (resume)
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HostPhase {
     /// Not begun.
     Pending,

@@ -139,13 +139,13 @@ fn what_decides_refuses_the_host_when_it_is_blank() {
         "passthruSystem",
     ];
     for field in decisive {
-        let path = ["hosts", "/DC1/host/gpu-a/esx-01", "view", "Ok", field].map(str::to_owned);
+        let path = ["hosts", "/DC1/host/gpu-a/esx-01", "view", "ok", field].map(str::to_owned);
         let plan = make(&wish, &blanked(&seen, &path));
         assert!(!plan.order.iter().any(|host| host.as_str() == "esx-01"), "{field} is blank and esx-01 is changed");
     }
     // What does not decide here: NUMA nodes without a selector of them, the list of types without offers.
     for field in ["numa", "vgpuTypes", "rebootRequired"] {
-        let path = ["hosts", "/DC1/host/gpu-a/esx-01", "view", "Ok", field].map(str::to_owned);
+        let path = ["hosts", "/DC1/host/gpu-a/esx-01", "view", "ok", field].map(str::to_owned);
         assert_eq!(make(&wish, &blanked(&seen, &path)).order.len(), 2, "{field}");
     }
 }

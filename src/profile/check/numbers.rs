@@ -21,14 +21,8 @@ pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
     more_than_there_are(spec, findings);
 }
 
-/// Lists of VMs that select none, and a wish that can never be used.
+/// A wish that can never be used.
 fn vms(spec: &GpuPool, findings: &mut Vec<Finding>) {
-    if let Moves::Only(only) = &spec.vms.may_move
-        && only.is_empty()
-    {
-        let finding = Finding::new(&Rule::DOC_EMPTY, "`vms.mayMove.only` is empty: no VM may be moved");
-        findings.push(finding.at(&only.place).hint("write `mayMove: none` if that is meant"));
-    }
     if let Some(wish) = spec.vms.on_mismatch.as_ref().filter(|wish| wish.value == Mismatch::LeaveOff)
         && spec.vms.may_stop.is_empty()
     {
