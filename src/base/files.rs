@@ -23,6 +23,14 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
+    /// It is a pipe, a device or a socket: reading it may never end.
+    #[error("{} is {what} and not a file", path.display())]
+    NoFile {
+        /// Which.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
     /// It is longer than the caller is ready to read.
     #[error("{} is longer than {limit} bytes", path.display())]
     TooLong {
@@ -76,8 +84,38 @@ impl FileError {
 /// Reads a file whole, at most `limit` bytes.
 ///
 /// # Errors
-/// [`FileError::Read`], [`FileError::TooLong`].
+/// [`FileError::Read`], [`FileError::TooLong`], [`FileError::NoFile`].
 pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    // Asked before it is opened: that already waits for the other end of a pipe.
+    if let Some(what) = fs::metadata(path).ok().and_then(|metadata| unlike_a_file(metadata.file_type())) {
+        return Err(FileError::NoFile { path: path.to_owned(), what });
+    }
+    read_stream(path, limit)
+}
+
+/// What is at a path, if that is neither a file nor a folder.
+#[cfg(unix)]
+fn unlike_a_file(kind: fs::FileType) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt;
+    match () {
+        () if kind.is_fifo() => Some("a pipe"),
+        () if kind.is_socket() => Some("a socket"),
+        () if kind.is_char_device() || kind.is_block_device() => Some("a device"),
+        () => None,
+    }
+}
+
+#[cfg(not(unix))]
+fn unlike_a_file(_: fs::FileType) -> Option<&'static str> {
+    None
+}
+
+/// Reads whatever is at a path to its end, at most `limit` bytes: a file, or what a program writes
+/// into a pipe.
+///
+/// # Errors
+/// [`FileError::Read`], [`FileError::TooLong`].
+pub fn read_stream(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
     let fail = |source| FileError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(fail)?;
     let mut bytes = Vec::new();
@@ -365,6 +403,18 @@ mod tests {
         replace(&path, b"kind: x\n\xc3\xa4b: \xff\n").unwrap();
         let error = read_text(&path, 100).unwrap_err().to_string();
         assert!(error.ends_with("a.yaml:2:5: the file is not UTF-8"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_may_never_end_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for (path, what) in [(Path::new("/dev/zero"), "a device"), (&socket, "a socket")] {
+            let error = read_bytes(path, 10).unwrap_err().to_string();
+            assert_eq!(error, format!("{} is {what} and not a file", path.display()));
+        }
     }
 
     #[cfg(target_os = "linux")]

@@ -157,7 +157,7 @@ impl SecretRef {
                 Some(value) => value.into_encoded_bytes(),
                 None => return Err(SecretError::Env { name: name.clone(), problem: "is not set" }),
             },
-            Self::File(path) => files::read_bytes(path, LONGEST).map_err(|source| SecretError::File { source })?,
+            Self::File(path) => files::read_stream(path, LONGEST).map_err(|source| SecretError::File { source })?,
             Self::Exec(words) => run(words).await?,
         };
         let secret = self.value(bytes)?;

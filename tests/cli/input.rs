@@ -37,6 +37,29 @@ fn files_that_are_no_documents() {
     insta::assert_snapshot!("no documents", Folder::empty().run("validate").expect(3).shown());
 }
 
+/// A pipe that nobody writes into would be read for ever.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_refused() {
+    let folder = Folder::lab(&[("l40s", L40S)]);
+    let made = std::process::Command::new("mkfifo").arg(folder.path().join("pipe.yaml")).status().unwrap();
+    assert!(made.success());
+    for (line, what) in [
+        ("validate pipe.yaml", "pipe.yaml is a pipe and not a file"),
+        ("validate /dev/zero", "/dev/zero is a device and not a file"),
+        ("plan --documents pipe.yaml --world world.yaml", "pipe.yaml is a pipe and not a file"),
+        ("plan --world pipe.yaml", "pipe.yaml is a pipe and not a file"),
+        ("apply pipe.yaml --world world.yaml", "pipe.yaml is a pipe and not a file"),
+        ("sim --world pipe.yaml", "pipe.yaml is a pipe and not a file"),
+    ] {
+        let ended = folder.run(line).expect(3);
+        assert!(ended.stderr.contains(what) && ended.stderr.contains("hint: "), "{line}: {}", ended.stderr);
+    }
+    // In a folder it is none of ours.
+    let ended = folder.run("validate .").expect(0);
+    assert!(ended.stdout.contains("1 world: no mistakes"), "{}", ended.stdout);
+}
+
 #[test]
 fn a_site_must_be_there_and_be_meant() {
     let folder = Folder::lab(&[("l40s", L40S)]);
