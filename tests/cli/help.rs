@@ -2,8 +2,21 @@
 
 use super::harness::Folder;
 
-const VERBS: [&str; 11] =
-    ["validate", "schema", "catalog", "discover", "plan", "apply", "resume", "abort", "status", "sim", "demo"];
+const VERBS: [&str; 13] = [
+    "validate",
+    "schema",
+    "catalog",
+    "discover",
+    "plan",
+    "apply",
+    "resume",
+    "abort",
+    "status",
+    "sim",
+    "demo",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_starts_with_examples() {
@@ -107,4 +120,45 @@ fn schemas_are_json_and_wrong_kinds_are_named() {
     }
     let wrong = folder.run("schema GpuPol").expect(3);
     assert!(wrong.stderr.contains("nearest: GpuPool"), "{}", wrong.stderr);
+}
+
+/// What a shell completes is what there is.
+#[test]
+fn completions_know_every_verb_and_option() {
+    let folder = Folder::empty();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = folder.run(&format!("completions {shell}")).expect(0).stdout;
+        for word in VERBS.iter().copied().chain(["from-live", "detailed-exitcode"]) {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    let wrong = folder.run("completions tcsh").expect(3);
+    assert!(wrong.stderr.contains("bash"), "{}", wrong.stderr);
+}
+
+/// bash itself reads the script and completes by it.
+#[cfg(unix)]
+#[test]
+fn bash_completes_a_verb() {
+    let folder = Folder::empty();
+    folder.write("script", folder.run("completions bash").expect(0).stdout);
+    let ask = "source ./script; COMP_WORDS=(poolwright dis); COMP_CWORD=1; _poolwright poolwright dis poolwright; \
+               echo \"${COMPREPLY[@]}\"";
+    let answer = std::process::Command::new("bash").args(["-c", ask]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(String::from_utf8(answer.stdout).unwrap(), "discover\n");
+}
+
+#[test]
+fn there_is_a_manual_page_for_the_program_and_for_each_command() {
+    let folder = Folder::empty();
+    let page = folder.run("man").expect(0).stdout;
+    assert!(page.contains(".TH poolwright 1") && page.contains("Exit codes:"), "{page}");
+    for verb in VERBS {
+        assert!(page.contains(&format!("poolwright\\-{verb}(1)")), "{verb} is not named: {page}");
+        let own = folder.run(&format!("man {verb}")).expect(0).stdout;
+        assert!(own.contains(&format!(".TH poolwright-{verb} 1")), "{own}");
+    }
+    assert!(folder.run("man catalog fit").expect(0).stdout.contains("\\-\\-beside"));
+    let wrong = folder.run("man plna").expect(3);
+    assert!(wrong.stderr.contains("did you mean `plan`?"), "{}", wrong.stderr);
 }

@@ -3,8 +3,10 @@
 pub mod abort;
 pub mod apply;
 pub mod catalog;
+pub mod completions;
 pub mod demo;
 pub mod discover;
+pub mod man;
 pub mod plan;
 pub mod resume;
 pub mod schema;
