@@ -7,6 +7,7 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::{Builder, Runtime};
 
+use super::args::typed;
 use super::{CommandError, Exit, Ui};
 use crate::base::clock::Clock;
 use crate::base::net::{Network, RealNetwork};
@@ -49,6 +50,8 @@ pub fn with_session<T>(
         };
         let (raise, interrupt) = interrupt();
         let listening = tokio::spawn(signals(raise));
+        // It listens before anything is sent: else a signal ends the process without a logout.
+        tokio::task::yield_now().await;
         ui.busy(format!("logging in to {}", site.spec.vcenter.address.value));
         let connected = tokio::select! {
             () = interrupt.first() => Err(stopped(&interrupt)),
@@ -82,7 +85,7 @@ pub fn open_world(file: &Path) -> Result<World, CommandError> {
         let stale = matches!(error, WorldError::OtherDocument);
         let error = CommandError::from(error);
         if stale {
-            error.hint(format!("begin again with the new one: poolwright sim reset {}", file.display()))
+            error.hint(format!("begin again with the new one: `poolwright sim reset {}`", typed(file)))
         } else {
             error
         }

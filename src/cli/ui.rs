@@ -3,12 +3,21 @@
 #![expect(clippy::disallowed_methods, reason = "the environment is read in cli/ and base/secret.rs only")]
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use terminal_size::{Height, Width, terminal_size_of};
 
-use crate::report::{Paper, Text, Tone};
+use crate::report::{Again, Paper, Text, Tone};
+
+/// A page for a stream: one that is no terminal has no size, and one that nobody set up has 0 columns.
+fn paper(size: Option<(Width, Height)>) -> Paper {
+    match size {
+        Some((Width(columns @ 1..), _)) => Paper::of_width(columns.into()),
+        Some(_) | None => Paper::new(),
+    }
+}
 
 /// The terminal, or what stands in its place.
 #[derive(Debug)]
@@ -17,10 +26,14 @@ pub struct Ui {
     colour_err: bool,
     /// Whether a person reads stderr and can answer on stdin.
     pub interactive: bool,
-    /// Animation on stderr, on a terminal alone.
-    bar: Option<ProgressBar>,
+    /// Whether stderr is a terminal that can move its cursor.
+    animated: bool,
+    /// What is under way: the last line of the terminal, while it lasts.
+    bar: Mutex<Option<ProgressBar>>,
     /// The first error of stdout that is not a reader who went away.
     failed: Mutex<Option<io::Error>>,
+    /// What commands that are proposed need.
+    again: Mutex<Again>,
 }
 
 impl Ui {
@@ -30,25 +43,40 @@ impl Ui {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let terminal = io::stderr().is_terminal();
-        let bar = (terminal && !plain).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-            bar.set_style(
-                ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
-            bar
-        });
         Self {
             colour_out: !plain && io::stdout().is_terminal(),
             colour_err: !plain && terminal,
             interactive: terminal && io::stdin().is_terminal(),
-            bar,
+            animated: terminal && !plain,
+            bar: Mutex::default(),
             failed: Mutex::new(None),
+            again: Mutex::default(),
         }
+    }
+
+    /// From now on commands are proposed with these options: those of the command that is run.
+    pub fn propose(&self, options: Again) {
+        *self.again.lock().unwrap_or_else(PoisonError::into_inner) = options;
+    }
+
+    /// The options of commands that are proposed.
+    pub fn again(&self) -> Again {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An empty page for stdout.
+    pub fn paper(&self) -> Paper {
+        paper(terminal_size_of(io::stdout()))
+    }
+
+    /// An empty page for stderr.
+    pub fn talk_paper(&self) -> Paper {
+        paper(terminal_size_of(io::stderr()))
     }
 
     /// Whether somebody watches stderr on a terminal that can move its cursor.
     pub fn has_terminal(&self) -> bool {
-        self.bar.is_some()
+        self.animated
     }
 
     /// The log filter of the environment.
@@ -110,28 +138,42 @@ impl Ui {
             // Nobody can be told when stderr fails.
             let _ = io::stderr().lock().write_all(text.as_bytes());
         };
-        match &self.bar {
+        match &*self.bar() {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
     }
 
+    fn bar(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+        self.bar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Shows what is under way, on a terminal: the line stays the last one.
     pub fn busy(&self, message: impl Into<String>) {
-        if let Some(bar) = &self.bar {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.set_message(message.into());
-            bar.tick();
+        if !self.animated {
+            return;
         }
+        let mut bar = self.bar();
+        // One for as long as it lasts: another one would not know the line that it should replace.
+        let bar = bar.get_or_insert_with(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
+        bar.set_message(message.into());
+        bar.tick();
     }
 
     /// Takes away what [`Ui::busy`] shows.
     pub fn idle(&self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = self.bar().take() {
             bar.finish_and_clear();
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-            bar.reset();
         }
+    }
+
+    /// Writes what to do next; the commands in it, between backticks, get the options they need.
+    pub fn hint(&self, text: &str) {
+        self.label("hint", Tone::Good, self.again().complete(text));
     }
 
     /// Writes a note about something that was left out.

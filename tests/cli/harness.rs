@@ -67,8 +67,15 @@ impl Folder {
 
     /// The command of this line, words apart by single blanks.
     pub fn command(&self, line: &str) -> Command {
+        let mut command = self.program();
+        command.args(line.split(' '));
+        command
+    }
+
+    /// The program, without arguments yet.
+    pub fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_poolwright"));
-        command.args(line.split(' ')).current_dir(self.path()).env_clear().stdin(Stdio::null());
+        command.current_dir(self.path()).env_clear().stdin(Stdio::null());
         // Credentials by `exec:` need to find their program.
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command

@@ -1,10 +1,17 @@
 //! The binary as people run it: exit code, stdout and stderr.
 
+#[cfg(unix)]
+mod again;
 mod demo;
 mod flow;
 mod harness;
 mod help;
 mod input;
+mod json;
 mod ports;
 mod readme;
 mod secrets;
+#[cfg(unix)]
+mod signals;
+#[cfg(unix)]
+mod terminal;

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
-use super::harness::{Ended, Folder, L40S, SITE};
+use super::harness::{Folder, L40S, SITE};
 
 /// `poolwright sim`, ended when it is dropped.
-struct Sim {
+pub struct Sim {
     child: Child,
     address: String,
     thumbprint: String,
@@ -14,7 +14,7 @@ struct Sim {
 }
 
 impl Sim {
-    fn start(folder: &Folder, options: &str) -> Self {
+    pub fn start(folder: &Folder, options: &str) -> Self {
         let mut command = folder.command(&format!("sim --world world.yaml{options}"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -27,10 +27,28 @@ impl Sim {
         Self { child, address, thumbprint, stdout }
     }
 
+    /// The shipped site, at this port and pinned.
+    pub fn pinned_site(&self) -> String {
+        self.site(&format!("trust: {{thumbprint: \"{}\"}}", self.thumbprint))
+    }
+
+    /// Ends it as a person does: then it keeps the state of its world.
+    pub fn end(mut self) {
+        signal(&self.child, "INT");
+        assert!(self.child.wait().unwrap().success());
+    }
+
     /// The shipped site, at this port.
-    fn site(&self, trust: &str) -> String {
+    pub fn site(&self, trust: &str) -> String {
         SITE.replace("address: vc.lab", &format!("address: {}", self.address)).replace("trust: system", trust)
     }
+}
+
+/// Sends a signal.
+pub fn signal(child: &Child, name: &str) {
+    let sent =
+        std::process::Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(sent.success(), "{name} could not be sent");
 }
 
 impl Drop for Sim {
@@ -102,42 +120,4 @@ fn an_unreachable_vcenter_is_told_as_such() {
     folder.write("inventories/lab.yaml", SITE.replace("address: vc.lab", &format!("address: 127.0.0.1:{port}")));
     let ended = folder.run("discover").expect(5);
     insta::assert_snapshot!(ended.shown().replace(&port.to_string(), "PORT"));
-}
-
-/// F13 and FORMATS rule 16: the first Ctrl-C ends the run in order, the journal is whole, and
-/// `resume` ends it.
-#[cfg(unix)]
-#[test]
-fn f13_ctrl_c_stops_in_order_and_resume_goes_on() {
-    let profile = L40S.replace("\"esx-l40s-*\"", "esx-l40s-01").replace("size: same", "size: mixed");
-    let profile = profile.replace("offers: [{nvidia_l40s-24q: 2}, {nvidia_l40s-12q: 4}]", "");
-    let folder = Folder::lab(&[("l40s", &profile)]);
-    let sim = Sim::start(&folder, "");
-    let trust = format!("trust: {{thumbprint: \"{}\"}}", sim.thumbprint);
-    folder.write("inventories/lab.yaml", sim.site(&trust));
-    let ended = interrupted(&folder, "apply --yes", "enter maintenance mode ...");
-    assert_eq!(ended.code, 130, "\n--- stdout\n{}--- stderr\n{}", ended.stdout, ended.stderr);
-    assert!(ended.stderr.contains("Ctrl-C: the running step ends"), "{}", ended.stderr);
-    let run = folder.run_id();
-    assert!(ended.stdout.contains(&format!("poolwright resume {run}")), "{}", ended.stdout);
-    let status = folder.run("status").expect(0);
-    assert!(status.stdout.contains("esx-l40s-01"), "{}", status.stdout);
-}
-
-/// Runs a command, sends it SIGINT when it has printed `after` on stderr, and waits for its end.
-#[cfg(unix)]
-fn interrupted(folder: &Folder, line: &str, after: &str) -> Ended {
-    let mut child = folder.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut told = String::new();
-    while !told.contains(after) {
-        assert_ne!(stderr.read_line(&mut told).unwrap(), 0, "ended before {after:?}: {told}");
-    }
-    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(kill.success());
-    std::io::Read::read_to_string(&mut stderr, &mut told).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let mut ended = folder.ended(&output);
-    ended.stderr = told;
-    ended
 }

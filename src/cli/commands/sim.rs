@@ -23,6 +23,10 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     world.set_speed(args.speed);
     let runtime = runtime(false)?;
     let ended = runtime.block_on(async {
+        let (raise, interrupt) = interrupt();
+        let signals = tokio::spawn(signals(raise));
+        // It listens before anybody knows the address: else a signal ends it without keeping the state.
+        tokio::task::yield_now().await;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
         let served = serve(world.clone(), address).await.map_err(|error| CommandError::new(Exit::Internal, error))?;
         ui.data(&format!("address: {}\nthumbprint: {}\n", served.addr, colons(&served.thumbprint)));
@@ -43,8 +47,6 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
             ui.talk(format!("user {}, password {}", user.name, user.password));
         }
         ui.talk("Ctrl-C ends it");
-        let (raise, interrupt) = interrupt();
-        let signals = tokio::spawn(signals(raise));
         interrupt.first().await;
         signals.abort();
         Ok(interrupt.raised())
