@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
-use crate::report;
+use crate::report::{Again, quoted};
 
 /// Beside the documents, as people expect of a tool that works on a folder of a repository.
 const DEFAULT_STATE: &str = ".poolwright";
@@ -77,11 +78,44 @@ pub enum Command {
     Status(StatusArgs),
     Sim(SimArgs),
     Demo(DemoArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// A path as a shell reads it back, in a command that is proposed.
 pub fn typed(path: &Path) -> String {
-    report::quoted(&path.to_string_lossy())
+    quoted(&path.to_string_lossy())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+impl Command {
+    /// The options of this command that proposed ones need, to reach what it reaches.
+    pub fn again(&self) -> Again {
+        let mut again = Again::default();
+        let mut reach = |documents: &Documents, site: &Option<String>, world: &World| {
+            again.documents = documents.paths.iter().map(|path| text(path)).collect();
+            again.site.clone_from(site);
+            world.again(&mut again);
+        };
+        match self {
+            Self::Validate(args) => again.documents = args.documents.iter().map(|path| text(path)).collect(),
+            Self::Discover(args) => reach(&args.documents, &args.site, &args.world),
+            Self::Plan(args) => reach(&args.documents, &args.site, &args.world),
+            Self::Apply(args) => {
+                args.run.again(&mut again);
+                again.site.clone_from(&args.site);
+            }
+            Self::Resume(args) => args.args.again(&mut again),
+            Self::Abort(args) => args.args.again(&mut again),
+            Self::Status(args) => args.state.again(&mut again),
+            Self::Sim(args) => again.world = args.world.as_deref().map(text),
+            Self::Schema(_) | Self::Catalog(_) | Self::Demo(_) | Self::Completions(_) | Self::Man(_) => {}
+        }
+        again
+    }
 }
 
 /// Text for people or JSON for programs.
@@ -120,9 +154,8 @@ impl World {
         self.world.as_deref()
     }
 
-    /// As it must be typed again in a command that is proposed.
-    pub fn typed(&self) -> String {
-        self.world.as_ref().map(|world| format!(" --world {}", typed(world))).unwrap_or_default()
+    fn again(&self, again: &mut Again) {
+        again.world = self.world.as_deref().map(text);
     }
 }
 
@@ -138,9 +171,8 @@ pub struct State {
 }
 
 impl State {
-    /// As it must be typed again in a command that is proposed; empty for the default.
-    pub fn typed(&self) -> String {
-        if self.dir == Path::new(DEFAULT_STATE) { String::new() } else { format!(" --state {}", typed(&self.dir)) }
+    fn again(&self, again: &mut Again) {
+        again.state = Some(&self.dir).filter(|dir| **dir != Path::new(DEFAULT_STATE)).map(|dir| text(dir));
     }
 }
 
@@ -318,10 +350,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The options that a proposed command needs to work on the same run.
-    pub fn typed(&self) -> String {
-        let documents: String = self.documents.iter().map(|path| format!(" --documents {}", typed(path))).collect();
-        format!("{documents}{}{}", self.world.typed(), self.state.typed())
+    fn again(&self, again: &mut Again) {
+        again.documents = self.documents.iter().map(|path| text(path)).collect();
+        self.world.again(again);
+        self.state.again(again);
     }
 }
 
@@ -419,4 +451,49 @@ pub struct DemoArgs {
     /// The folder to create; it must not exist, or hold an earlier demo
     #[arg(long, value_name = "DIR", default_value = "poolwright-demo")]
     pub dir: PathBuf,
+}
+
+/// Print a script that completes commands in a shell
+///
+/// For bash: `source <(poolwright completions bash)`; for others as their manuals say.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: Shell,
+}
+
+/// Print the manual page of the program, or of a command
+///
+/// In the form that `man` reads: `poolwright man plan | man -l -` shows it, and
+/// `poolwright man plan > ~/.local/share/man/man1/poolwright-plan.1` keeps it.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// The command, as `plan` or `catalog fit`; without one the page of the program
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// What is proposed is what can be typed: the report knows which verb takes which option.
+    #[test]
+    fn proposed_commands_have_the_options_that_their_verbs_take() {
+        for verb in Cli::command().get_subcommands() {
+            let takes: Vec<String> = ["documents", "site", "world", "state"]
+                .into_iter()
+                .filter(|name| verb.get_arguments().any(|argument| argument.get_long() == Some(name)))
+                .map(|name| format!("--{name}"))
+                // A plan is of its site, and `sim` is asked for nothing but its world.
+                .filter(|option| {
+                    !matches!((verb.get_name(), option.as_str()), ("apply", "--site") | ("sim", "--world"))
+                })
+                .collect();
+            assert_eq!(Again::takes(verb.get_name()), takes, "{}", verb.get_name());
+        }
+    }
 }

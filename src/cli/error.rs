@@ -8,7 +8,7 @@ use crate::base::secret::SecretError;
 use crate::document::{Problem, Snippet};
 use crate::model::{Finding, Severity};
 use crate::observe::ConnectError;
-use crate::report::{Text, Tone, severity_tone, words};
+use crate::report::{Tone, severity_tone, words};
 use crate::rollout::StateError;
 use crate::sim::WorldError;
 use crate::vim25;
@@ -54,7 +54,8 @@ impl CommandError {
         self
     }
 
-    /// Adds what to do next, with the command to run where there is one.
+    /// Adds what to do next, with the command to run where there is one: between backticks, without
+    /// the options that reach documents, fleet and runs; those are added where it is printed.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -94,7 +95,7 @@ impl CommandError {
             }
         }
         for text in &self.hints {
-            hint(ui, text.as_str());
+            ui.hint(text);
         }
     }
 }
@@ -106,7 +107,7 @@ fn print_problem(ui: &Ui, problem: &Problem) {
     ui.label("error", Tone::Bad, lines.next().unwrap_or_default());
     for line in lines {
         match line.strip_prefix("hint: ") {
-            Some(text) => hint(ui, text),
+            Some(text) => ui.hint(text),
             None => ui.talk(line),
         }
     }
@@ -132,7 +133,7 @@ pub fn print_finding(ui: &Ui, finding: &Finding, snippet: Option<&Snippet>) {
         );
     }
     if let Some(text) = &finding.hint {
-        hint(ui, text.as_str());
+        ui.hint(text);
     }
     ui.talk("");
 }
@@ -140,12 +141,16 @@ pub fn print_finding(ui: &Ui, finding: &Finding, snippet: Option<&Snippet>) {
 impl From<FileError> for CommandError {
     fn from(error: FileError) -> Self {
         let exit = match &error {
-            FileError::Read { .. } | FileError::TooLong { .. } | FileError::NotUtf8 { .. } => Exit::Invalid,
+            FileError::Read { .. }
+            | FileError::TooLong { .. }
+            | FileError::NotUtf8 { .. }
+            | FileError::NoFile { .. } => Exit::Invalid,
             FileError::Write { source, .. } if is_no_place(source) => Exit::Invalid,
             FileError::Write { .. } | FileError::Broken { .. } => Exit::Internal,
             FileError::Locked { .. } => Exit::Taken,
         };
-        Self::new(exit, error)
+        let hint = matches!(error, FileError::NoFile { .. }).then(|| "write what it gives into a file".to_owned());
+        Self { hints: hint.into_iter().collect(), ..Self::new(exit, error) }
     }
 }
 
@@ -165,7 +170,15 @@ fn is_no_place(error: &std::io::Error) -> bool {
 
 impl From<SecretError> for CommandError {
     fn from(error: SecretError) -> Self {
-        Self::new(Exit::Unreachable, error)
+        let hint = match &error {
+            SecretError::Env { .. } => "set the variable for this command, or change the reference in the Site",
+            SecretError::Value { .. } => "one line with the credential is expected; try the reference by hand",
+            SecretError::File { .. }
+            | SecretError::Spawn { .. }
+            | SecretError::Failed { .. }
+            | SecretError::Deadline { .. } => "try it by hand, or change the reference in the Site",
+        };
+        Self::new(Exit::Unreachable, error).hint(hint)
     }
 }
 
@@ -186,7 +199,7 @@ pub fn state_exit(error: &StateError) -> Exit {
 pub fn state_hint(error: &StateError) -> Option<String> {
     match error {
         StateError::Journal { run, .. } => Some(format!(
-            "keep the folder runs/{run} for whoever looks into it, move it away, and go on from the hosts: `poolwright resume --from-live PLAN`"
+            "keep the folder runs/{run} for whoever looks into it, move it away, and go on from the hosts with the plan that was applied: `poolwright resume --from-live plan.json`"
         )),
         StateError::Plan { .. } => Some("the plan that was applied can be put there again".to_owned()),
         StateError::NoSuchRun { .. } => Some("`poolwright status` shows the runs".to_owned()),
@@ -206,7 +219,7 @@ impl From<StateError> for CommandError {
 impl From<ConnectError> for CommandError {
     fn from(error: ConnectError) -> Self {
         let hints = match &error {
-            ConnectError::Setup { source, .. } => net_hint(source),
+            ConnectError::Way { source, .. } => net_hint(source),
             ConnectError::Vcenter { source, .. } => vcenter_hint(source),
         };
         Self { hints: hints.into_iter().collect(), ..Self::new(Exit::Unreachable, error) }
@@ -259,8 +272,7 @@ impl From<WorldError> for CommandError {
     fn from(error: WorldError) -> Self {
         match error {
             WorldError::Document { problems } => Self::documents(problems, Vec::new()),
-            error @ WorldError::OtherDocument => Self::new(Exit::Invalid, error)
-                .hint("put the fleet back to what the document says: `poolwright sim reset FILE`"),
+            WorldError::Files(error) => error.into(),
             error => Self::new(Exit::Invalid, error),
         }
     }
@@ -270,9 +282,4 @@ impl From<serde_json::Error> for CommandError {
     fn from(error: serde_json::Error) -> Self {
         Self::new(Exit::Internal, error)
     }
-}
-
-/// Prints what to do next.
-pub fn hint(ui: &Ui, text: impl Into<Text>) {
-    ui.label("hint", Tone::Good, text);
 }

@@ -9,10 +9,10 @@ use super::documents::{self, Documents};
 use super::{CommandError, Exit, Ui};
 use crate::base::clock::Clock;
 use crate::base::files;
-use crate::model::RunId;
-use crate::plan::Plan;
-use crate::report::{self, NextCommand, Paper, words};
-use crate::rollout::{Interrupt, RunError, RunState, Signal, StateDir, status};
+use crate::model::{Rule, RunId, Severity};
+use crate::plan::{Plan, Reason};
+use crate::report::{self, Again, words};
+use crate::rollout::{Interrupt, Reach, RunError, RunState, Signal, StateDir, status};
 
 /// The version that journals and plans name.
 pub const TOOL: &str = env!("CARGO_PKG_VERSION");
@@ -54,6 +54,9 @@ pub struct RunJson<'a> {
     exit_code: u8,
     /// None: no run was made.
     run: Option<&'a RunState>,
+    /// The run, if it is one that ended before its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_begun: Option<&'a RunId>,
     /// The process that works on it now, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     at_work: Option<&'a str>,
@@ -62,7 +65,7 @@ pub struct RunJson<'a> {
 impl<'a> RunJson<'a> {
     /// Of this state.
     pub fn of(run: &'a RunState) -> Self {
-        Self { exit_code: run.exit().code(), run: Some(run), at_work: None }
+        Self { exit_code: run.exit().code(), run: Some(run), not_begun: None, at_work: None }
     }
 
     /// With the process that works on it now.
@@ -70,9 +73,14 @@ impl<'a> RunJson<'a> {
         Self { at_work, ..self }
     }
 
-    /// Of no run, with nothing to do.
-    pub fn none() -> Self {
-        Self { exit_code: Exit::Done.code(), run: None, at_work: None }
+    /// Of no run.
+    pub fn none(exit: Exit) -> Self {
+        Self { exit_code: exit.code(), run: None, not_begun: None, at_work: None }
+    }
+
+    /// Of a run without a line: its hosts wait.
+    pub fn not_begun(run: &'a RunId) -> Self {
+        Self { not_begun: Some(run), ..Self::none(Exit::Halted) }
     }
 }
 
@@ -84,19 +92,56 @@ pub fn check_report(args: &RunArgs) -> Result<(), CommandError> {
     Ok(args.json_into.as_deref().map_or(Ok(()), files::check_writable)?)
 }
 
+/// How a plan ends of which nothing is done: by what it leaves (FORMATS "Exit code").
+pub fn undone(plan: &Plan) -> Exit {
+    let marked = |id: &str| id == Rule::HOST_MARKED.id;
+    if plan.hosts.is_empty() && plan.not_acted.iter().all(|host| host.reason == Reason::Converged) {
+        Exit::Done
+    } else if plan.findings.iter().any(|finding| finding.severity == Severity::Error && marked(&finding.id.0)) {
+        Exit::Taken
+    } else {
+        Exit::Halted
+    }
+}
+
 /// The end of a command that had no run to make; programs get their JSON all the same.
 ///
 /// # Errors
 /// The report cannot be written.
-pub fn no_run(args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let json = serde_json::to_string_pretty(&RunJson::none())? + "\n";
+pub fn no_run(exit: Exit, args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let json = serde_json::to_string_pretty(&RunJson::none(exit))? + "\n";
     if args.output == Output::Json {
         ui.data(&json);
     }
     if let Some(file) = &args.json_into {
         files::replace(file, json.as_bytes())?;
     }
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+/// Proposes commands from now on for what a saved plan reaches: its documents and its site, where
+/// those that a command finds by itself are others.
+pub fn propose(plan: &Plan, args: &RunArgs, ui: &Ui) {
+    let mut again = ui.again();
+    if args.documents.is_empty() && !plan.inputs.iter().all(|input| documents::is_default(&input.path)) {
+        again.documents = plan.inputs.iter().map(|input| input.path.clone()).collect();
+    }
+    let paths: Vec<PathBuf> = again.documents.iter().map(PathBuf::from).collect();
+    let alone = documents::read(&paths, None).is_ok_and(|documents| documents.site(None).is_ok());
+    if !alone {
+        again.site = Some(plan.site.name.clone());
+    }
+    ui.propose(again);
+}
+
+/// Keeps how the runs of a plan are reached, for `status`, before there is one.
+pub fn keep_reach(plan: &Plan, dir: &StateDir, ui: &Ui) {
+    let Again { documents, site, world, .. } = ui.again();
+    let here = std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned();
+    if let Err(error) = dir.keep_reach(&plan.id, &Reach { dir: here, documents, site, world }) {
+        // The run itself needs the folder more, and will say what is wrong with it.
+        tracing::warn!(%error, "status will not know how the run was reached");
+    }
 }
 
 /// Works, and answers the first signal at once: the running step may take as long as a reboot.
@@ -122,8 +167,8 @@ pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, Command
     match args.output {
         Output::Json => ui.data(&json),
         Output::Text => {
-            let mut paper = Paper::new();
-            report::run(&mut paper, state, &NextCommand { options: args.typed(), at_work: None });
+            let mut paper = ui.paper();
+            report::run(&mut paper, state, &ui.again(), None);
             ui.page(&paper);
         }
     }
@@ -134,36 +179,34 @@ pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, Command
 }
 
 /// The error of a run that could not begin or go on, with what to do next.
-pub fn failed(error: RunError, dir: &StateDir, run: Option<&RunId>, args: &RunArgs) -> CommandError {
-    let options = args.typed();
+pub fn failed(error: RunError, dir: &StateDir, run: Option<&RunId>) -> CommandError {
     let (exit, hint) = match &error {
         RunError::Journal { .. } => {
             // The journal is whole up to the line that failed: it says how the hosts stand.
             let left = run
                 .and_then(|run| status(dir, run).ok())
                 .is_some_and(|state| state.exit().code() == Exit::HostsFailed.code());
-            let run = run.map(RunId::as_str).unwrap_or_default();
+            let run = run.map(|run| format!(" {run}")).unwrap_or_default();
             let exit = if left { Exit::HostsFailed } else { Exit::Internal };
-            (exit, Some(format!("make room for the state directory, then: poolwright resume {run}{options}")))
+            (exit, Some(format!("make room for the state directory, then go on: `poolwright resume{run}`")))
         }
         RunError::State(state) => (super::error::state_exit(state), super::error::state_hint(state)),
         RunError::Fold(_) => (Exit::Internal, None),
         RunError::Spent { run, open: true, .. } => {
-            (Exit::Stale, Some(format!("go on with that run: poolwright resume {run}{options}")))
+            (Exit::Stale, Some(format!("go on with that run: `poolwright resume {run}`")))
         }
-        RunError::Spent { run, open: false, .. } => {
-            (Exit::Stale, Some(format!("see what it did with `poolwright status {run}`, and plan again")))
-        }
-        RunError::Expired { .. } => {
-            (Exit::Stale, Some(format!("plan again: poolwright plan --out plan.json{}", args.world.typed())))
-        }
+        RunError::Spent { run, open: false, .. } => (
+            Exit::Stale,
+            Some(format!("see what it did: `poolwright status {run}`; plan again: `poolwright plan --out plan.json`")),
+        ),
+        RunError::Expired { .. } => (Exit::Stale, Some("plan again: `poolwright plan --out plan.json`".to_owned())),
         RunError::OtherSite { .. } => (Exit::Unreachable, Some("check `vcenter.address` in the Site".to_owned())),
-        RunError::JournalIsHere { run } => (Exit::Invalid, Some(format!("poolwright resume {run}{options}"))),
+        RunError::JournalIsHere { run } => (Exit::Invalid, Some(format!("go on from it: `poolwright resume {run}`"))),
         RunError::SeveralRuns { .. } => {
             (Exit::Taken, Some("only one of them can be resumed from its own journal".to_owned()))
         }
         RunError::NotFailed { run, .. } => {
-            (Exit::Invalid, Some(format!("see how the hosts stand with `poolwright status {run}`")))
+            (Exit::Invalid, Some(format!("see how the hosts stand: `poolwright status {run}`")))
         }
         RunError::Unreachable(_) => (Exit::Unreachable, None),
     };

@@ -45,6 +45,7 @@ pub fn main() -> ExitCode {
 pub fn run(cli: Cli, ui: &Ui) -> Result<Exit, CommandError> {
     logging::start(cli.verbose, ui.log_filter().as_deref(), ui.log_colour())
         .map_err(|error| CommandError::new(Exit::Invalid, error).hint("see POOLWRIGHT_LOG in `poolwright --help`"))?;
+    ui.propose(cli.command.again());
     match cli.command {
         Command::Validate(args) => commands::validate::run(&args, ui),
         Command::Schema(args) => commands::schema::run(&args, ui),
@@ -57,5 +58,7 @@ pub fn run(cli: Cli, ui: &Ui) -> Result<Exit, CommandError> {
         Command::Resume(args) => commands::resume::run(&args, ui),
         Command::Abort(args) => commands::abort::run(&args, ui),
         Command::Demo(args) => commands::demo::run(&args, ui),
+        Command::Completions(args) => commands::completions::run(&args, ui),
+        Command::Man(args) => commands::man::run(&args, ui),
     }
 }

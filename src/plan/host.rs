@@ -145,7 +145,7 @@ fn marker(sheet: &mut Sheet, view: &HostView) {
             let run = &marker.run;
             let message = format!("run {run} has marked the host: {} at {:.0}", marker.phase, marker.at);
             sheet.here(&Rule::HOST_MARKED, message).hint(format!(
-                "poolwright resume {run}, or resume --from-live where its state directory is lost, or abort {run}"
+                "`poolwright resume {run}` goes on with it, `poolwright abort {run}` gives back what is not changed; where its state directory is lost, go on with the plan that was applied: `poolwright resume --from-live plan.json`"
             ))
         }
         Err(error) => {

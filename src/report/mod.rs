@@ -5,8 +5,10 @@
 //!                                     └─► JSON of the same values
 //! ```
 //!
-//! Knows no terminal and no clock: whether there is colour, and what time it is, are arguments.
+//! Knows no terminal and no clock: whether there is colour, how wide a line is, and what time it is,
+//! are arguments.
 
+mod again;
 pub mod catalog;
 mod event;
 mod findings;
@@ -17,9 +19,10 @@ mod run;
 mod vms;
 pub mod words;
 
+pub use again::{Again, quoted};
 pub use event::event;
 pub use findings::{findings, tone as severity_tone};
 pub use fleet::fleet;
-pub use paper::{Paper, Table, Text, Tone, WIDTH};
+pub use paper::{Paper, Table, Text, Tone};
 pub use plan::{plan, summary};
-pub use run::{NextCommand, left, quoted, run, run_summary};
+pub use run::{left, run, run_summary};

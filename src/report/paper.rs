@@ -1,6 +1,8 @@
 //! Lines of text with tones: what every text report is set in.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+use super::again::PROGRAM;
 
 /// How a piece of text is meant. On a terminal a tone is a colour; nothing is said by colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,46 +79,55 @@ impl Text {
         }
     }
 
-    /// Breaks at blanks into lines of at most `width` columns; a longer word is cut.
+    fn add(&mut self, tone: Tone, text: &str) {
+        match self.0.last_mut() {
+            Some((last, known)) if *last == tone => known.push_str(text),
+            _ => self.0.push((tone, text.to_owned())),
+        }
+    }
+
+    /// Columns of its widest word.
+    fn widest_word(&self) -> usize {
+        self.words().iter().map(Text::width).max().unwrap_or(0)
+    }
+
+    /// Breaks at blanks into lines of at most `width` columns; a longer word stands alone and sticks
+    /// out: a name or a number that is cut in two is read as another one.
     fn wrap(&self, width: usize) -> Vec<Text> {
-        let width = width.max(1);
         let mut lines = vec![Text::default()];
         let mut used = 0;
         for word in self.words() {
             let needed = word.width();
-            let blank = usize::from(used > 0);
-            if used > 0 && used + blank + needed > width {
+            if used > 0 && used + 1 + needed > width {
                 lines.push(Text::default());
                 used = 0;
-            } else if used > 0 {
+            }
+            let Some(line) = lines.last_mut() else { unreachable!("starts with one line and only grows") };
+            if used > 0 {
                 let tone = word.0.first().map_or(Tone::Plain, |(tone, _)| *tone);
-                let Some(line) = lines.last_mut() else { unreachable!("starts with one line and only grows") };
                 line.push(tone, ' ');
                 used += 1;
             }
-            for (tone, text) in &word.0 {
-                for character in text.chars() {
-                    let columns = character.width().unwrap_or(0);
-                    if used + columns > width && used > 0 {
-                        lines.push(Text::default());
-                        used = 0;
-                    }
-                    let Some(line) = lines.last_mut() else { unreachable!("starts with one line and only grows") };
-                    line.push(*tone, character);
-                    used += columns;
-                }
+            for (tone, text) in word.0 {
+                line.add(tone, &text);
             }
+            used += needed;
         }
         lines
     }
 
-    /// The words, each with its tones: a word may change its tone in the middle.
+    /// The words, each with its tones: a word may change its tone in the middle. A command between
+    /// backticks is one word: broken, it could not be pasted.
     fn words(&self) -> Vec<Text> {
         let mut words = vec![Text::default()];
         for (tone, text) in &self.0 {
-            for character in text.chars() {
+            let mut command = false;
+            for (at, character) in text.char_indices() {
                 let Some(word) = words.last_mut() else { unreachable!("starts with one word and only grows") };
-                if character != ' ' {
+                if character == '`' {
+                    command = !command && text[at + 1..].starts_with(PROGRAM);
+                }
+                if character != ' ' || command {
                     word.push(*tone, character);
                 } else if !word.is_empty() {
                     words.push(Text::default());
@@ -165,7 +176,8 @@ fn visible(text: &str) -> String {
     shown
 }
 
-/// A table: columns as wide as they need to be; where the page is too narrow the widest ones wrap.
+/// A table: columns as wide as they need to be; where the page is too narrow the widest ones wrap, and
+/// none gets narrower than its widest word.
 #[derive(Debug, Clone)]
 pub struct Table {
     head: Vec<String>,
@@ -195,51 +207,75 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The widths of the columns, in at most `room` columns if the words allow it.
     fn widths(&self, room: usize) -> Vec<usize> {
-        let mut widths: Vec<usize> = (0..self.head.len())
-            .map(|column| {
-                let cells = self.rows.iter().filter_map(|row| row.get(column)).map(Text::width);
-                cells.chain([self.head[column].width()]).max().unwrap_or(0)
-            })
-            .collect();
-        let gaps = GAP * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > room {
+        let of = |measure: fn(&Text) -> usize| -> Vec<usize> {
+            (0..self.head.len())
+                .map(|column| {
+                    let cells = self.rows.iter().filter_map(|row| row.get(column)).map(measure);
+                    cells.chain([measure(&Text::from(self.head[column].as_str()))]).max().unwrap_or(0)
+                })
+                .collect()
+        };
+        let mut widths = of(Text::width);
+        let mut excess = total(&widths).saturating_sub(room);
+        if excess == 0 {
+            return widths;
+        }
+        let least = of(Text::widest_word);
+        while excess > 0 {
             // Of equally wide columns the last shrinks first: it is the one with sentences.
-            let Some(widest) = widths.iter_mut().max_by_key(|width| **width) else { break };
-            if *widest <= NARROWEST {
-                break;
-            }
+            let shrinks = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
+            let Some((widest, _)) = shrinks.max_by_key(|(width, _)| **width) else { break };
             *widest -= 1;
+            excess -= 1;
         }
         widths
     }
 }
 
+/// Columns that a table of these columns takes.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
 /// Blanks between columns.
 const GAP: usize = 2;
-/// A column is not wrapped below this width: the page then gets wider instead of unreadable.
-const NARROWEST: usize = 10;
-/// The width that every report is readable at, in columns: two of them fit side by side on the
-/// screens people have, and CI logs do not wrap it.
-pub const WIDTH: usize = 100;
+/// The width of a page that is read on no terminal, in columns: two of them fit side by side on the
+/// screens people have, CI logs do not wrap it, and it is the same on every machine.
+const WIDTH: usize = 100;
+/// Text narrower than this, in columns, is nothing that anybody reads.
+const NARROWEST: usize = 20;
 
 /// Lines of text of a given width.
 #[derive(Debug, Clone)]
 pub struct Paper {
     width: usize,
+    /// What sticks out to the right is broken by the terminal, anywhere.
+    is_terminal: bool,
     lines: Vec<Text>,
 }
 
 impl Default for Paper {
     fn default() -> Self {
-        Self { width: WIDTH, lines: Vec::new() }
+        Self { width: WIDTH, is_terminal: false, lines: Vec::new() }
     }
 }
 
 impl Paper {
-    /// An empty page of [`WIDTH`] columns.
+    /// An empty page that is read on no terminal: of a fixed width, and as wide as its tables need.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty page for a terminal of so many columns.
+    pub fn of_width(columns: usize) -> Self {
+        Self { width: columns.max(NARROWEST), is_terminal: true, lines: Vec::new() }
+    }
+
+    /// An empty page as wide as this one.
+    pub fn sheet(&self) -> Self {
+        Self { lines: Vec::new(), ..*self }
     }
 
     /// An empty line, unless the page starts or the last line is one.
@@ -264,6 +300,9 @@ impl Paper {
     pub fn item(&mut self, indent: usize, label: impl Into<Text>, text: impl Into<Text>) {
         let (label, text) = (label.into(), text.into());
         let hang = indent + label.width();
+        if hang + NARROWEST > self.width && !label.is_empty() {
+            return self.say(indent, label.join(text));
+        }
         for (number, line) in text.wrap(self.width.saturating_sub(hang)).into_iter().enumerate() {
             let mut whole = Text::default();
             if number == 0 && !label.is_empty() {
@@ -287,9 +326,13 @@ impl Paper {
         self.lines.push(Text::toned(Tone::Plain, " ".repeat(indent)).join(text.into()));
     }
 
-    /// A table, `indent` columns in.
+    /// A table, `indent` columns in; on a terminal that is too narrow for it each row is a list.
     pub fn table(&mut self, indent: usize, table: &Table) {
-        let widths = table.widths(self.width.saturating_sub(indent));
+        let room = self.width.saturating_sub(indent);
+        let widths = table.widths(room);
+        if self.is_terminal && total(&widths) > room {
+            return self.lists(indent, table);
+        }
         let head: Vec<Text> = table.head.iter().map(|head| Text::toned(Tone::Dim, head)).collect();
         for row in [&head].into_iter().chain(&table.rows) {
             let cells: Vec<Vec<Text>> = row.iter().zip(&widths).map(|(cell, width)| cell.wrap(*width)).collect();
@@ -312,6 +355,20 @@ impl Paper {
                     pending += GAP + if *right { 0 } else { slack };
                 }
                 self.lines.push(line);
+            }
+        }
+    }
+
+    /// The rows of a table below each other: what each is of, then its other cells with their heads.
+    fn lists(&mut self, indent: usize, table: &Table) {
+        for row in &table.rows {
+            // A column without a head numbers the rows.
+            let named = table.head.iter().take_while(|head| head.is_empty()).count() + 1;
+            let title = row.iter().take(named).filter(|cell| !cell.is_empty()).cloned();
+            let title = title.reduce(|title, cell| title.and(Tone::Plain, " ").join(cell));
+            self.say(indent, title.unwrap_or_default());
+            for (head, cell) in table.head.iter().zip(row).skip(named).filter(|(_, cell)| !cell.is_empty()) {
+                self.item(indent + GAP, Text::toned(Tone::Dim, format!("{head}: ")), cell.clone());
             }
         }
     }
@@ -355,18 +412,76 @@ mod tests {
         assert_eq!(paper.render(false), "a\\u{1b}[2Jb\\u{202e}c d\n");
     }
 
-    #[test]
-    fn nothing_is_wider_than_the_page() {
-        let mut table = Table::new(&["host", "reason"]);
-        let long = "x".repeat(150);
-        table.row([long.as_str().into(), "the host does not answer vCenter ".repeat(8).as_str().into()]);
-        let mut paper = Paper::new();
+    /// A page of everything that is set, with one word that no page has room for.
+    fn set(mut paper: Paper, long: &str) -> String {
+        let mut table = Table::new(&[">", "host", ">reboots", "reason"]);
+        let reason = "the host does not answer vCenter at 10.20.30.40 ".repeat(4);
+        table.row(["1".into(), "esx-gpu-01.fra1.example.net".into(), "1-2".into(), reason.as_str().into()]);
+        table.row(["2".into(), long.into(), "10".into(), "-".into()]);
         paper.table(2, &table);
-        paper.item(2, "hint: ", "poolwright resume 01JD ".repeat(12).as_str());
-        let text = paper.render(false);
-        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
-        assert_eq!(text.matches('x').count(), 150, "nothing is cut off: {text}");
-        assert!(text.lines().all(|line| !line.ends_with(' ')), "{text}");
+        paper.item(2, "hint: ", "poolwright resume 01JDABCDEFGHJKMNPQRSTVWXYZ ".repeat(12).as_str());
+        paper.render(false)
+    }
+
+    /// Whatever the width: no word is broken, and only a word that has no room at all sticks out.
+    #[test]
+    fn no_name_and_no_number_is_broken_in_two() {
+        let long = "x".repeat(150);
+        let words = |text: &str| {
+            let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            words.sort();
+            words.dedup();
+            words
+        };
+        let whole = words(&set(Paper::of_width(4_000), &long));
+        for columns in 20..200 {
+            let text = set(Paper::of_width(columns), &long);
+            let known = |word: &String| whole.contains(word) || ["reboots:", "reason:"].contains(&word.as_str());
+            assert!(words(&text).iter().all(known), "{columns}: {text}");
+            for line in text.lines() {
+                let fits = line.width() <= columns || line.split_whitespace().count() <= 2;
+                assert!(fits && !line.ends_with(' '), "{columns}: {line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_is_not_broken() {
+        let mut paper = Paper::of_width(30);
+        paper.item(2, "hint: ", "look, then `poolwright resume 01JD --world lab.yaml`, or `count` more");
+        assert_eq!(
+            paper.render(false),
+            "  hint: look, then\n        `poolwright resume 01JD --world lab.yaml`,\n        or `count` more\n"
+        );
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_each_row_is_a_list() {
+        let text = set(Paper::of_width(40), "esx-2");
+        let rows = &text[..text.find("hint: ").unwrap()];
+        insta::assert_snapshot!(rows, @"
+          1 esx-gpu-01.fra1.example.net
+            reboots: 1-2
+            reason: the host does not answer
+                    vCenter at 10.20.30.40 the
+                    host does not answer vCenter
+                    at 10.20.30.40 the host does
+                    not answer vCenter at
+                    10.20.30.40 the host does
+                    not answer vCenter at
+                    10.20.30.40
+          2 esx-2
+            reboots: 10
+            reason: -
+        ");
+    }
+
+    #[test]
+    fn on_no_terminal_a_table_is_as_wide_as_its_words() {
+        let text = set(Paper::new(), &"x".repeat(150));
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("esx-gpu-01") || line.contains("xxx")).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        assert!(rows[1].trim_end().ends_with('-'), "{text}");
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Paper, Table, Text, Tone, findings, words};
+use super::{Again, Paper, Table, Text, Tone, findings, words};
 use crate::model::{Fact, HostName, PciAddress, PciId};
 use crate::plan::{Fate, HostPlan, Impact, NotActed, Plan, Reason};
 
 /// Writes the plan.
-pub fn plan(paper: &mut Paper, plan: &Plan) {
+pub fn plan(paper: &mut Paper, plan: &Plan, again: &Again) {
     head(paper, plan);
     if !plan.hosts.is_empty() {
         order(paper, plan);
@@ -16,7 +16,7 @@ pub fn plan(paper: &mut Paper, plan: &Plan) {
         capacity(paper, plan);
     }
     not_acted(paper, &plan.not_acted);
-    findings(paper, &plan.findings);
+    findings(paper, &plan.findings, again);
 }
 
 /// One paragraph: what the plan does to the fleet.
@@ -147,7 +147,7 @@ fn details(paper: &mut Paper, plan: &Plan) {
     let mut groups: Vec<(Paper, Vec<&str>)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for host in &plan.hosts {
-        let mut page = Paper::new();
+        let mut page = paper.sheet();
         detail(&mut page, host);
         let group = *known.entry(page.render(false)).or_insert_with(|| {
             groups.push((page, Vec::new()));

@@ -1,28 +1,13 @@
 //! A run: what became of each host, how the others were left, and what to do next.
 
-use super::{Paper, Table, Text, Tone, words};
+use super::{Again, Paper, Table, Text, Tone, quoted, words};
 use crate::model::HostName;
 use crate::plan::{self, Verdict};
 use crate::rollout::{HostPhase, HostState, LeftAs, RunState, Stage, StepKind};
 
-/// The commands that a report proposes are those that the user's own command would need: the same
-/// options for the state directory and the world follow them.
-#[derive(Debug, Clone, Default)]
-pub struct NextCommand {
-    /// ` --world lab.yaml`, with its leading blank; empty for a real vCenter.
-    pub options: String,
-    /// The process that works on the run now: until it ends, nothing else can be done with the run.
-    pub at_work: Option<String>,
-}
-
-impl NextCommand {
-    fn line(&self, verb: &str, rest: &str) -> String {
-        format!("poolwright {verb} {rest}{}", self.options)
-    }
-}
-
-/// Writes the report of a run.
-pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
+/// Writes the report of a run; `at_work` is the process that works on it now: until that ends, nothing
+/// else can be done with the run.
+pub fn run(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&str>) {
     paper.say(
         0,
         Text::toned(Tone::Strong, format!("Run {}", state.run)).and(
@@ -40,8 +25,8 @@ pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
     if let Some(why) = &state.halted {
         paper.item(0, Text::toned(Tone::Warn, "halted: "), why.as_str());
     }
-    if let Some(who) = &next.at_work {
-        paper.item(0, Text::toned(Tone::Strong, "at work: "), who.as_str());
+    if let Some(who) = at_work {
+        paper.item(0, Text::toned(Tone::Strong, "at work: "), who);
     }
     paper.blank();
     let mut table = Table::new(&["host", "state", "since (UTC)", ">reboots"]);
@@ -55,9 +40,9 @@ pub fn run(paper: &mut Paper, state: &RunState, next: &NextCommand) {
     }
     paper.table(2, &table);
     for (name, host) in state.in_order().filter(|(_, host)| !host.is_converged()) {
-        stand(paper, state, name, host, next);
+        stand(paper, state, name, host, again);
     }
-    outlook(paper, state, next);
+    outlook(paper, state, again, at_work);
 }
 
 /// The sentence that says it all; the exit code comes from the same state.
@@ -94,14 +79,14 @@ fn tone(host: &HostState) -> Tone {
 }
 
 /// How one host stands, why, and what can be done.
-fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState, next: &NextCommand) {
+fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState, again: &Again) {
     let run = state.run.as_str();
     match &host.phase {
         HostPhase::Pending | HostPhase::Done { .. } => {}
         HostPhase::Held { why } => {
             paper.heading(format!("{name}: held"));
             paper.say(2, why.to_string());
-            marked(paper, run, host, next);
+            marked(paper, run, host, again);
         }
         HostPhase::Refused { expected, found } => {
             paper.heading(format!("{name}: changed since the plan"));
@@ -109,9 +94,9 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             paper.item(2, "found: ", found.as_str());
             if host.is_released() {
                 paper.say(2, "next: plan again, and look at what changed:");
-                paper.line(4, next.line("plan", "--out plan.json"));
+                paper.line(4, again.line("plan --out plan.json"));
             }
-            marked(paper, run, host, next);
+            marked(paper, run, host, again);
         }
         HostPhase::Working { stage } => {
             paper.heading(format!("{name}: under way, {stage}"));
@@ -125,7 +110,7 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             paper.heading(format!("{name}: left half-way, while {at}"));
             left(paper, left_as);
             paper.say(2, "next:");
-            paper.line(4, next.line("resume", run));
+            paper.line(4, again.line(&format!("resume {run}")));
         }
         HostPhase::Failed { error, left_as, .. } => {
             paper.heading(format!("{name}: {}", host.phase));
@@ -136,17 +121,17 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
                 None => paper.say(2, "How it stands could not be read."),
             }
             paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
-            paper.line(4, next.line("resume", &format!("{run} --retry {}", quoted(name.as_str()))));
+            paper.line(4, again.line(&format!("resume {run} --retry {}", quoted(name.as_str()))));
         }
     }
 }
 
 /// A host that is held with the marker of the run on it: its visit had begun.
-fn marked(paper: &mut Paper, run: &str, host: &HostState, next: &NextCommand) {
+fn marked(paper: &mut Paper, run: &str, host: &HostState, again: &Again) {
     let Some(marker) = &host.marker else { return };
     paper.say(2, format!("left as: marked by this run, {} at {} UTC", marker.phase, words::clock(marker.at)));
     paper.say(2, "next: look at the host; when the cause is gone, go on:");
-    paper.line(4, next.line("resume", run));
+    paper.line(4, again.line(&format!("resume {run}")));
 }
 
 fn gate(paper: &mut Paper, host: &HostState) {
@@ -189,32 +174,32 @@ fn uncompensated(paper: &mut Paper, host: &HostState) {
 }
 
 /// What can be done with the run as a whole. A failed host has its own commands above.
-fn outlook(paper: &mut Paper, state: &RunState, next: &NextCommand) {
+fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&str>) {
     let run = state.run.as_str();
     let any = |test: fn(&HostState) -> bool| state.hosts.values().any(test);
     if !any(|host| !host.is_converged()) {
         return;
     }
     paper.heading("Next");
-    if next.at_work.is_some() {
+    if at_work.is_some() {
         paper.say(2, "wait: a process works on this run (Ctrl-C there ends its running step, then stops)");
         return;
     }
     let failed = any(HostState::is_failed);
     if !failed && any(|host| !host.is_released() || matches!(host.phase, HostPhase::Left { .. } | HostPhase::Pending)) {
         paper.say(2, "go on:");
-        paper.line(4, next.line("resume", run));
+        paper.line(4, again.line(&format!("resume {run}")));
     }
     if any(|host| !host.is_released() && !is_changed(host)) {
         paper.say(2, "or give back what is not changed yet:");
-        paper.line(4, next.line("abort", run));
+        paper.line(4, again.line(&format!("abort {run}")));
     }
     if failed || !any(|host| !host.is_released()) {
         paper.say(
             2,
             if failed { "hosts that did not fail need not wait; plan them again:" } else { "plan what is left:" },
         );
-        paper.line(4, next.line("plan", "--out plan.json"));
+        paper.line(4, again.line("plan --out plan.json"));
     }
 }
 
@@ -225,16 +210,6 @@ fn is_changed(host: &HostState) -> bool {
             *at >= Stage::Changing
         }
         HostPhase::Pending | HostPhase::Held { .. } | HostPhase::Refused { .. } | HostPhase::Done { .. } => false,
-    }
-}
-
-/// A name or a path as a shell reads it back.
-pub fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '+' | ',');
-    if !name.is_empty() && name.chars().all(plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', r"'\''"))
     }
 }
 

@@ -4,6 +4,7 @@
 //!   .poolwright/                     0700
 //!     plans/<id>.json                the plan, for resume
 //!     plans/<id>.spent               {"run": …, "at": …}: created once, so that a plan is applied once
+//!     plans/<id>.reach               how the last command on its run reached documents and fleet
 //!     runs/<run>/journal.jsonl       and journal.torn after a crash in mid-line
 //!     runs/<run>/lock                held by the process that works on the run
 //!     runs/<run>/before-<host>.json  what was read of a host before its visit
@@ -85,6 +86,21 @@ pub struct Spent {
     pub run: RunId,
     /// Since when.
     pub at: Timestamp,
+}
+
+/// How the last command that worked on the run of a plan reached its documents and its fleet. Nothing is decided
+/// by it: `status`, which connects to nothing, proposes commands that reach the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reach {
+    /// The working directory, to which the paths are relative.
+    pub dir: String,
+    /// Files and folders with documents, where they were named.
+    pub documents: Vec<String>,
+    /// The site, where it must be named.
+    pub site: Option<String>,
+    /// The World document, if the fleet is simulated.
+    pub world: Option<String>,
 }
 
 /// The state directory.
@@ -214,6 +230,22 @@ impl StateDir {
         Ok(Lock::holder(&self.run_path(run).join("lock"))?)
     }
 
+    /// Keeps how the run of a plan is reached.
+    ///
+    /// # Errors
+    /// [`StateError::File`].
+    pub fn keep_reach(&self, plan: &PlanId, reach: &Reach) -> Result<(), StateError> {
+        Ok(files::replace(&self.plan_file(plan, "reach"), &json(reach))?)
+    }
+
+    /// How the run of a plan is reached; none if no command got so far.
+    ///
+    /// # Errors
+    /// [`StateError::File`], [`StateError::Damaged`].
+    pub fn reach(&self, plan: &PlanId) -> Result<Option<Reach>, StateError> {
+        read_json(&self.plan_file(plan, "reach"))
+    }
+
     fn plan_file(&self, id: &PlanId, extension: &str) -> PathBuf {
         self.root.join("plans").join(format!("{}.{extension}", plain(id.as_str())))
     }
@@ -309,6 +341,17 @@ mod tests {
         assert_eq!(state.spend(&plan, &second).unwrap(), Err(first));
         assert_eq!(state.plan_of(&"01A".into()).unwrap(), Some(plan));
         assert_eq!(state.plan_of(&"01B".into()).unwrap(), None);
+    }
+
+    #[test]
+    fn how_a_run_is_reached_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::open(dir.path()).unwrap();
+        let plan = PlanId::from("ab12");
+        assert_eq!(state.reach(&plan).unwrap(), None);
+        let reach = Reach { dir: "/srv".into(), world: Some("w.yaml".into()), ..Reach::default() };
+        state.keep_reach(&plan, &reach).unwrap();
+        assert_eq!(state.reach(&plan).unwrap(), Some(reach));
     }
 
     #[cfg(unix)]

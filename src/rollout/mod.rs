@@ -37,7 +37,7 @@ mod step;
 mod verify;
 mod visit;
 
-pub use dir::{RunDir, Spent, StateDir, StateError};
+pub use dir::{Reach, RunDir, Spent, StateDir, StateError};
 pub use engine::{Engine, abort, apply, apply_into, resume, resume_from_live, retry, status};
 pub use error::RunError;
 pub use event::{

@@ -38,7 +38,30 @@ fn an_empty_plan_is_a_plan() {
     let _ = folder.run("apply --yes --world world.yaml").expect(0);
     let _ = folder.run("plan --out plan.json --world world.yaml").expect(0);
     let ended = folder.run("apply plan.json --world world.yaml").expect(0);
-    assert_eq!(ended.stderr, "the plan changes no host\n");
+    assert_eq!(ended.stderr, "No host is changed. 3 hosts as the profiles want it.\n");
+}
+
+/// FORMATS "Exit code": of what is left, not of what was asked for. A plan that changes nothing since
+/// every host was refused is not done.
+#[test]
+fn f08_a_plan_that_leaves_work_does_not_end_as_done() {
+    let refused = L40S.replace("\"esx-l40s-*\"", "esx-l40s-04");
+    let folder = Folder::lab(&[("l40s", &refused)]);
+    let _ = folder.run("plan --out plan.json --world world.yaml").expect(0);
+    for line in ["apply plan.json --world world.yaml", "apply --yes --world world.yaml"] {
+        let ended = folder.run(line).expect(9);
+        let told = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(told.contains("No host is changed. 1 host not readable."), "{line}: {told}");
+        let json = folder.run(&format!("{line} --output json --json-into run.json")).expect(9);
+        let json: Value = serde_json::from_str(&json.stdout).unwrap();
+        assert_eq!(json, serde_json::json!({"exitCode": 9, "run": null}), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&folder.read("run.json")).unwrap(), json);
+    }
+    // The marker of another run comes before that, as it does in a run.
+    let folder = Folder::lab(&[("h100", H100)]);
+    let _ = folder.run("apply --yes --world world.yaml").expect(10);
+    let ended = folder.run("apply --yes --state other --world world.yaml").expect(7);
+    assert!(ended.stdout.contains("PW-HOST-09"), "{}", ended.stdout);
 }
 
 /// JSON and text come from one value, and stdout holds nothing else.
@@ -96,7 +119,7 @@ fn d13_proposed_commands_quote_their_paths() {
     std::fs::rename(folder.path().join("world.yaml"), folder.path().join("it's a world.yaml")).unwrap();
     let mut command = folder.command("plan --out p.json --world");
     let ended = folder.ended(&command.arg("it's a world.yaml").output().unwrap()).expect(0);
-    assert!(ended.stderr.contains(r"apply p.json --world 'it'\''s a world.yaml'"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(r"`poolwright apply p.json --world 'it'\''s a world.yaml'`"), "{}", ended.stderr);
 }
 
 /// The process died after the plan was spent and before the first line: `abort` starts nothing.
@@ -221,7 +244,7 @@ fn the_journal_lost_the_markers_are_enough() {
     assert!(ended.stdout.contains("esx-h100-03"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 hosts as the plan wants it."), "{}", ended.stdout);
     let again = folder.run("resume --from-live plan.json --world world.yaml").expect(3);
-    assert!(again.stderr.contains("hint: poolwright resume "), "{}", again.stderr);
+    assert!(again.stderr.contains("hint: go on from it: `poolwright resume "), "{}", again.stderr);
 }
 
 #[test]

@@ -28,18 +28,22 @@ pub fn run(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
 
 fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let plan = read_plan(file)?;
+    execute::propose(&plan, &args.run, ui);
     same_documents(&plan, ui)?;
     if plan.hosts.is_empty() {
-        ui.talk("the plan changes no host");
-        return execute::no_run(&args.run, ui);
+        ui.talk(report::summary(&plan));
+        let exit = execute::undone(&plan);
+        if exit != Exit::Done {
+            ui.hint("each host has its reason in the plan; plan again to see how they stand: `poolwright plan`");
+        }
+        return execute::no_run(exit, &args.run, ui);
     }
     execute::check_report(&args.run)?;
     let documents = execute::documents_of(&plan, &args.run.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
     let dir = StateDir::open(&args.run.state.dir)?;
-    let state = with_session(site, args.run.world.file(), ui, async |session| {
-        execute_plan(session, &dir, &plan, args, ui).await
-    })?;
+    let state =
+        with_session(site, args.run.world.file(), ui, async |session| execute_plan(session, &dir, &plan, ui).await)?;
     execute::report(&state, &args.run, ui)
 }
 
@@ -53,29 +57,31 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.run.documents)?;
     let site = documents.site(args.site.as_deref())?;
     let dir = StateDir::open(&args.run.state.dir)?;
-    let state = with_session(site, args.run.world.file(), ui, async |session| {
+    let done = with_session(site, args.run.world.file(), ui, async |session| {
         let plan = make_plan(session, &documents, site, ui).await?;
-        let mut paper = Paper::new();
-        report::plan(&mut paper, &plan);
         ui.idle();
+        let show = |mut paper: Paper, print: fn(&Ui, &Paper)| {
+            report::plan(&mut paper, &plan, &ui.again());
+            print(ui, &paper);
+        };
         match args.run.output {
-            Output::Text => ui.page(&paper),
+            Output::Text => show(ui.paper(), Ui::page),
             // stdout is for the JSON of the report.
-            Output::Json => ui.talk_page(&paper),
+            Output::Json => show(ui.talk_paper(), Ui::talk_page),
         }
         if plan.hosts.is_empty() {
-            return Ok(None);
+            return Ok(Err(execute::undone(&plan)));
         }
         let question = format!("Apply this plan to {}?", words::count(plan.hosts.len(), "host"));
         if !args.yes && !session.confirm(ui, &question).await? {
             ui.talk("nothing was changed");
-            return Ok(None);
+            return Ok(Err(execute::undone(&plan)));
         }
-        execute_plan(session, &dir, &plan, args, ui).await.map(Some)
+        execute_plan(session, &dir, &plan, ui).await.map(Ok)
     })?;
-    match state {
-        Some(state) => execute::report(&state, &args.run, ui),
-        None => execute::no_run(&args.run, ui),
+    match done {
+        Ok(state) => execute::report(&state, &args.run, ui),
+        Err(exit) => execute::no_run(exit, &args.run, ui),
     }
 }
 
@@ -83,9 +89,9 @@ async fn execute_plan(
     session: &Session,
     dir: &StateDir,
     plan: &Plan,
-    args: &ApplyArgs,
     ui: &Ui,
 ) -> Result<rollout::RunState, CommandError> {
+    execute::keep_reach(plan, dir, ui);
     let mut watch = Watch::new(ui, session.clock);
     let holder = execute::holder();
     let engine = Engine {
@@ -99,7 +105,7 @@ async fn execute_plan(
     };
     execute::answering(&session.interrupt, session.clock, ui, rollout::apply(engine, plan)).await.map_err(|error| {
         let run = dir.spent(&plan.id).ok().flatten().map(|spent| spent.run);
-        execute::failed(error, dir, run.as_ref(), &args.run)
+        execute::failed(error, dir, run.as_ref())
     })
 }
 
@@ -112,14 +118,14 @@ pub fn read_plan(file: &Path) -> Result<Plan, CommandError> {
             PlanFileError::Schema { .. } | PlanFileError::Catalog { .. } => Exit::Stale,
         };
         let error = anyhow::Error::new(error).context(format!("cannot use {} as a plan", file.display()));
-        CommandError::new(exit, error).hint("make it again with `poolwright plan --out FILE`")
+        CommandError::new(exit, error).hint("make it again: `poolwright plan --out plan.json`")
     })?;
     if plan.catalog != catalog::digest() {
         return Err(CommandError::words(
             Exit::Stale,
             format!("plan {} was made with another catalogue", plan.id.short()),
         )
-        .hint("make it again with this version: `poolwright plan --out FILE`"));
+        .hint("make it again with this version: `poolwright plan --out plan.json`"));
     }
     Ok(plan)
 }
@@ -149,5 +155,5 @@ fn same_documents(plan: &Plan, ui: &Ui) -> Result<(), CommandError> {
     let error =
         format!("the documents are not those that plan {} was made from: {}", plan.id.short(), differing.join(", "));
     Err(CommandError::words(Exit::Stale, error)
-        .hint("plan again, and see what that changes: `poolwright plan --out FILE`"))
+        .hint("plan again, and see what that changes: `poolwright plan --out plan.json`"))
 }

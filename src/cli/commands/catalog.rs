@@ -4,13 +4,13 @@ use crate::catalog::{Beside, Combination, FitMode, Model, catalog};
 use crate::cli::args::{CatalogArgs, CatalogCommand, FitArgs, FitModeArg, Output};
 use crate::cli::{CommandError, Exit, Ui};
 use crate::document::nearest_few;
-use crate::report::{self, Paper};
+use crate::report;
 
 pub fn run(args: &CatalogArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if let Some(CatalogCommand::Fit(args)) = &args.command {
         return fit(args, ui);
     }
-    let mut paper = Paper::new();
+    let mut paper = ui.paper();
     match (&args.model, args.output) {
         (None, Output::Json) => ui.json(&catalog().models())?,
         (None, Output::Text) => {
@@ -65,7 +65,7 @@ fn fit(args: &FitArgs, ui: &Ui) -> Result<Exit, CommandError> {
     if args.output == Output::Json {
         ui.json(&answer)?;
     } else {
-        let mut paper = Paper::new();
+        let mut paper = ui.paper();
         report::catalog::fit(&mut paper, &answer);
         ui.page(&paper);
     }

@@ -11,7 +11,7 @@ use crate::base::files;
 use crate::cli::args::{Cli, DemoArgs};
 use crate::cli::run::run as run_command;
 use crate::cli::{CommandError, Exit, Ui};
-use crate::report::{Paper, Text, Tone, quoted};
+use crate::report::{Text, Tone, quoted};
 
 /// The documents of the demo are those that the repository ships.
 const FILES: [(&str, &str); 5] = [
@@ -96,7 +96,7 @@ const STEPS: [Step; 8] = [
 pub fn run(args: &DemoArgs, ui: &Ui) -> Result<Exit, CommandError> {
     prepare(&args.dir)?;
     enter(&args.dir)?;
-    let mut paper = Paper::new();
+    let mut paper = ui.paper();
     paper.say(0, format!("A simulated fleet, with its documents, in the folder {}:", args.dir.display()));
     for (path, _) in FILES {
         paper.line(2, path);
@@ -104,7 +104,7 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<Exit, CommandError> {
     ui.page(&paper);
     show_file(ui, "profiles/h100-nvl.yaml")?;
     for (number, step) in STEPS.iter().enumerate() {
-        let mut paper = Paper::new();
+        let mut paper = ui.paper();
         paper.line(0, "");
         paper.line(0, Text::toned(Tone::Strong, format!("== {}. {}", number + 1, step.title)));
         if !step.words.is_empty() {
@@ -113,7 +113,7 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<Exit, CommandError> {
         paper.line(0, Text::toned(Tone::Good, "$ ").and(Tone::Strong, step.line));
         ui.page(&paper);
         let exit = command(step.line, ui)?;
-        let mut paper = Paper::new();
+        let mut paper = ui.paper();
         paper.line(0, Text::toned(Tone::Dim, format!("(exit code {})", exit.code())));
         ui.page(&paper);
         if exit != step.exit {
@@ -141,7 +141,7 @@ fn command(line: &str, ui: &Ui) -> Result<Exit, CommandError> {
 
 fn show_file(ui: &Ui, path: &str) -> Result<(), CommandError> {
     let text = files::read_text(Path::new(path), 1 << 20)?;
-    let mut paper = Paper::new();
+    let mut paper = ui.paper();
     paper.line(0, "");
     paper.line(0, Text::toned(Tone::Good, "$ ").and(Tone::Strong, format!("cat {path}")));
     ui.page(&paper);
@@ -150,7 +150,7 @@ fn show_file(ui: &Ui, path: &str) -> Result<(), CommandError> {
 }
 
 fn farewell(ui: &Ui, dir: &Path) {
-    let mut paper = Paper::new();
+    let mut paper = ui.paper();
     paper.heading("The folder keeps everything: documents, plans, journal, and the fleet as it is now.");
     paper.say(2, "Go on there:");
     paper.line(4, format!("cd {}", dir.display()));

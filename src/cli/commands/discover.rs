@@ -3,7 +3,7 @@
 use crate::base::files;
 use crate::cli::args::{DiscoverArgs, Output};
 use crate::cli::{CommandError, Exit, Ui, documents, session};
-use crate::report::{self, Paper, words};
+use crate::report::{self, words};
 
 pub fn run(args: &DiscoverArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.documents.paths)?;
@@ -23,7 +23,7 @@ pub fn run(args: &DiscoverArgs, ui: &Ui) -> Result<Exit, CommandError> {
     match args.output {
         Output::Json => ui.data(&json()?),
         Output::Text => {
-            let mut paper = Paper::new();
+            let mut paper = ui.paper();
             report::fleet(&mut paper, &observed);
             ui.page(&paper);
         }

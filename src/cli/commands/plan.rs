@@ -3,9 +3,9 @@
 use crate::base::files;
 use crate::cli::args::{Output, PlanArgs, typed};
 use crate::cli::planning::make_plan;
-use crate::cli::{CommandError, Exit, Ui, documents, error, session};
+use crate::cli::{CommandError, Exit, Ui, documents, session};
 use crate::plan::{Plan, Reason};
-use crate::report::{self, Paper};
+use crate::report;
 
 pub fn run(args: &PlanArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.documents.paths)?;
@@ -20,13 +20,13 @@ pub fn run(args: &PlanArgs, ui: &Ui) -> Result<Exit, CommandError> {
     match args.output {
         Output::Json => ui.data(&String::from_utf8_lossy(&bytes)),
         Output::Text => {
-            let mut paper = Paper::new();
-            report::plan(&mut paper, &plan);
+            let mut paper = ui.paper();
+            report::plan(&mut paper, &plan, &ui.again());
             ui.page(&paper);
         }
     }
     if let Some(out) = args.out.as_ref().filter(|_| !plan.hosts.is_empty()) {
-        error::hint(ui, format!("to do this and nothing else: poolwright apply {}{}", typed(out), args.world.typed()));
+        ui.hint(&format!("to do this and nothing else: `poolwright apply {}`", typed(out)));
     }
     Ok(exit(&plan, args.detailed_exitcode))
 }

@@ -37,8 +37,10 @@ pub fn take_up(
     work: impl AsyncFnOnce(Engine<'_>) -> Result<RunState, RunError>,
 ) -> Result<Exit, CommandError> {
     execute::check_report(args)?;
+    execute::propose(plan, args, ui);
     let documents = execute::documents_of(plan, &args.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
+    execute::keep_reach(plan, dir, ui);
     let state = with_session(site, args.world.file(), ui, async |session| {
         let mut watch = Watch::new(ui, session.clock);
         let holder = execute::holder();
@@ -53,7 +55,7 @@ pub fn take_up(
         };
         execute::answering(&session.interrupt, session.clock, ui, work(engine))
             .await
-            .map_err(|error| execute::failed(error, dir, run, args))
+            .map_err(|error| execute::failed(error, dir, run))
     })?;
     execute::report(&state, args, ui)
 }
@@ -63,7 +65,7 @@ pub fn find(run: Option<&str>, args: &RunArgs) -> Result<(StateDir, RunId, Plan)
     let path = &args.state.dir;
     if !path.exists() {
         return Err(CommandError::words(Exit::Invalid, format!("there is no state directory {}", path.display()))
-            .hint("name it with `--state DIR`; if it is lost: `poolwright resume --from-live PLAN`"));
+            .hint("name it with `--state DIR`; if it is lost, go on with the plan that was applied: `poolwright resume --from-live plan.json`"));
     }
     let dir = StateDir::open(path)?;
     let run = match run {
@@ -75,7 +77,7 @@ pub fn find(run: Option<&str>, args: &RunArgs) -> Result<(StateDir, RunId, Plan)
         // Spent, and not a line was written.
         Err(error) => match dir.plan_of(&run)? {
             Some(plan) => plan,
-            None => return Err(execute::failed(error, &dir, Some(&run), args)),
+            None => return Err(execute::failed(error, &dir, Some(&run))),
         },
     };
     let plan = dir.plan(&plan)?;

@@ -98,7 +98,7 @@ fn journal() -> Vec<Entry> {
 
 fn text(state: &RunState) -> String {
     let mut paper = Paper::new();
-    run(&mut paper, state, &NextCommand { options: " --world lab.yaml".into(), at_work: None });
+    run(&mut paper, state, &Again { world: Some("lab.yaml".into()), ..Again::default() }, None);
     paper.render(false)
 }
 
