@@ -50,7 +50,6 @@ impl Rule {
             "PW-HOST-01" => "update vCenter and the host to 8.0.3 or later",
             "PW-HOST-02" => "see in vCenter why, and plan again when it is back",
             "PW-HOST-03" => "see what the user may not read, or whether the host answers, and plan again",
-            "PW-HOST-04" => "move the VMs away or power them off, and plan again",
             "PW-HOST-05" => "resume the VM and shut it down, and plan again",
             "PW-HOST-06" => "change the GPU devices of the VM, or leave it off",
             "PW-HOST-07" => "find out who works on it, and plan again when it is back",
@@ -65,6 +64,14 @@ impl Rule {
             "PW-POOL-01" => "choose `{vgpu: {size: same}}`, `{vgpu: {size: mixed}}` or `{passthrough: {}}`",
             "PW-POOL-02" => "bring the unavailable hosts back, or raise `rollout.maxUnavailable`",
             "PW-POOL-03" => "bring those hosts back first if the capacity is needed",
+            "PW-VM-01" | "PW-VM-03" | "PW-VM-07" => {
+                "allow it in `vms.mayStop` if it may be down, or move or power it off"
+            }
+            "PW-VM-02" => "allow it in `vms.mayMove`, or move it away",
+            "PW-VM-04" => "change its GPU devices, or say `vms.onMismatch: leaveOff` and select it in `vms.mayStop`",
+            "PW-VM-05" => "pause its owner first, or move the VM away by it",
+            "PW-VM-06" => "install or start VMware Tools in it, or shut it down by hand",
+            "PW-VM-08" => "start it elsewhere, or change its GPU devices; its owner should know",
             "PW-ACC-01" => "look at the finding again; then remove the acceptance or give it a new date",
             "PW-ACC-03" => "remove it: what it is about must be mended",
             _ => return None,

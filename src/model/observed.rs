@@ -78,7 +78,7 @@ pub struct HostRecord {
 /// How a result is written: `{"ok": …}` or `{"err": …}`, its keys as all others are.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Result", rename_all = "camelCase")]
-enum Written<T, E> {
+pub(super) enum Written<T, E> {
     Ok(T),
     Err(E),
 }

@@ -17,6 +17,7 @@ pub struct VmRecord {
     /// When it was read, by the server's clock.
     pub read_at: Timestamp,
     /// What was read.
+    #[serde(with = "super::observed::Written")]
     pub view: Result<Box<VmView>, HostFault>,
 }
 

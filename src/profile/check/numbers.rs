@@ -1,7 +1,7 @@
 //! Counts and limits.
 
 use crate::model::{Finding, Rule, counted};
-use crate::profile::{GpuPool, Mismatch, Moves, Select};
+use crate::profile::{GpuPool, Mismatch, Select};
 
 pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
     if spec.gpu_count.value == 0 {
