@@ -118,7 +118,9 @@ pub(super) fn minutes(steps: &[Step], reboots: &Reboots, pace: &Pace) -> Minutes
             basis.push(text);
         }
     }
-    let basis = format!("by the step, {}; not measured on this host", basis.join(", "));
+    let moves = steps.iter().any(|step| matches!(step, Step::EnterMaintenance { moves } if !moves.is_empty()));
+    let rate = if moves { "; moves at 1 GiB a second, one after the other" } else { "" };
+    let basis = format!("by the step, {}{rate}; not measured on this host", basis.join(", "));
     Minutes { expected: up(usual), most: up(most), basis }
 }
 

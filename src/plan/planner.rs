@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::capacity::{capacity, unavailable};
 use super::host::{Context, Judged, Outcome, judge};
-use super::{Fate, HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, drs, offers};
+use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers};
 use crate::catalog;
 use crate::model::{
     Desired, DesiredPool, Fact, Finding, HostName, HostRecord, HostView, Marker, Observed, PlanId, Rule, Severity, are,
@@ -41,7 +41,6 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         pools.push((pool, out));
     }
     findings.extend(field(observed, &hosts));
-    findings.extend(unread(observed, &hosts));
     let down: BTreeSet<&HostName> = pools.iter().flat_map(|(_, out)| out).map(|host| &host.host).collect();
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
@@ -236,23 +235,6 @@ fn twins(desired: &Desired, observed: &Observed) -> BTreeMap<String, String> {
         }
     }
     twins
-}
-
-/// What DRS and HA heed when VMs move, and no call of vim25 that we use tells.
-fn unread(observed: &Observed, hosts: &[HostPlan]) -> Option<Finding> {
-    let moves = |host: &&HostPlan| host.fates.iter().any(|fate| matches!(fate.fate, Fate::Moves { .. }));
-    let clusters: BTreeSet<&str> = hosts.iter().filter(moves).map(|host| host.host.cluster.as_str()).collect();
-    if clusters.is_empty() {
-        return None;
-    }
-    let message =
-        "compute policies and rules of affinity are not read: they may keep a VM from moving, or have it powered off";
-    let mut finding = Finding::new(&Rule::VM_UNREAD, message);
-    for path in clusters {
-        let cluster = observed.clusters.get(path).and_then(Fact::known);
-        finding.evidence.extend(cluster.into_iter().flat_map(drs::unread).map(|line| format!("{path}: {line}")));
-    }
-    Some(finding.hint("such a host is left as it was when its deadline passes, with what DRS says"))
 }
 
 /// The one write outside managed objects: the definition of the custom field.

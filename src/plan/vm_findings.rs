@@ -5,7 +5,7 @@ use super::around::Near;
 use super::blocks::{own_vms, powered_on_vms, vm_label};
 use super::sheet::Sheet;
 use super::vms::{Against, Fates, Scene, fates, has_gpu, suspended};
-use super::{Fate, HostTarget, VmFate};
+use super::{Fate, HostTarget, VmFate, drs};
 use crate::model::{Fact, HostView, MoRef, PowerState, Rule, counted};
 
 /// The rules that need the VMs that are powered on. What cannot be read of one may be each of them.
@@ -26,6 +26,7 @@ const VM_RULES: &[&Rule] = &[&Rule::HOST_UNREADABLE, &Rule::HOST_SUSPENDED_VM, &
 /// Without a target every VM with a GPU counts as one that would not start.
 pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, near: Near) -> Fates {
     let rules: Vec<&Rule> = VM_RULES.iter().chain(ON_RULES).copied().collect();
+    unread(sheet, view, &near);
     let scene = Scene { rules: &sheet.pool.vms, target, view, near, stopped: &[] };
     let Some(mut made) = sheet.take(&rules, fates(&scene)) else { return Fates::default() };
     refusals(sheet, std::mem::take(&mut made.against));
@@ -36,6 +37,18 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
     idle(sheet, view, target);
     in_use(sheet, view);
     made
+}
+
+/// What DRS and HA heed when VMs move, and no call of vim25 that is used here tells.
+fn unread(sheet: &mut Sheet, view: &HostView, near: &Near) {
+    if powered_on_vms(view).is_ok_and(|vms| vms.is_empty()) {
+        return;
+    }
+    let message =
+        "compute policies and rules of affinity are not read: they may keep a VM from moving, or have it powered off";
+    let mut finding = sheet.here(&Rule::VM_UNREAD, message);
+    finding.evidence = near.cluster.known().map(|cluster| drs::unread(cluster)).unwrap_or_default();
+    sheet.add(finding.hint("where that happens, closing the host is given up at its deadline, with what DRS says"));
 }
 
 /// One finding for each rule, with a line for each VM.

@@ -81,7 +81,13 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
     marked.marker = Fact::Known("{}".into());
     marked.in_maintenance = Fact::Known(true);
     let two = |set: Set| fleet(vec![("esx-01", one(set.clone())), ("esx-02", one(set))]);
+    // VMs that move, that stop, and of each fate on one host.
+    let vms = |scene: super::vms::Scene| (desired(vec![scene.pool.clone()]), scene.fleet());
+    let (moves, moving) = vms(super::vms::Scene::new());
+    let (fates, of_each_fate) = vms(super::vm_visits::scene());
     vec![
+        ("moves", moves, moving),
+        ("fates", fates, of_each_fate),
         ("rich", desired(vec![rich]), fleet(vec![("esx-01", busy_host()), ("esx-02", busy_host())])),
         ("converged", plain(vgpu(VgpuSize::Same), &["esx-01", "esx-02"]), two(Set::Same)),
         ("to vGPU", plain(vgpu(VgpuSize::Same), &["esx-01", "esx-02"]), two(Set::Passthrough(None))),
@@ -120,7 +126,7 @@ fn blanking_any_fact_never_lowers_refusals_and_findings() {
 
 #[test]
 fn what_decides_refuses_the_host_when_it_is_blank() {
-    let (_, wish, seen) = scenes().swap_remove(2);
+    let (_, wish, seen) = scenes().into_iter().find(|(name, ..)| *name == "to vGPU").unwrap();
     let decisive = [
         "uuid",
         "product",

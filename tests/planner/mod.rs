@@ -6,6 +6,7 @@ mod findings;
 mod fleet;
 mod gate;
 mod random;
+mod slots;
 mod transitions;
 mod twin;
 mod visits;

@@ -19,7 +19,7 @@ fn moref(name: &str) -> MoRef {
 
 /// A VM of each fate on esx-01: `web` and `serve-1` move, `serve-2` and `train` stop and start again,
 /// `old` is left off.
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     let mut scene = Scene::new();
     let mut leaving = host(
         H100,

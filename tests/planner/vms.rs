@@ -154,7 +154,7 @@ pub fn cases() -> Vec<Case> {
                     failover_hosts: vec![],
                 });
             }),
-            &["compute policies", "/DC1/host/gpu-a: admission control of HA is on (ClusterFailoverResources"],
+            &["compute policies", "admission control of HA is on (ClusterFailoverResources"],
         ),
     ]
 }
@@ -370,4 +370,64 @@ fn a_vm_that_the_pool_keeps_still_is_stopped_only_where_drs_leaves_it() {
     };
     assert!(said(&kept(false), "PW-VM-02").contains("serve-1"), "it would be moved before it is stopped");
     assert!(matches!(fates(&kept(true))[..], [("serve-1", Fate::Stops { .. })]));
+}
+
+#[test]
+fn a12_a_device_of_a_kind_that_is_not_known_never_moves_and_is_named() {
+    let plan = altered(|scene| {
+        runs(&mut scene.leaving, "odd", vec![VmGpuDevice::Other("VirtualPCIPassthroughX".into())], &[]);
+    });
+    assert!(said(&plan, "PW-VM-01").contains("odd: device VirtualPCIPassthroughX never moves"));
+}
+
+#[test]
+fn each_vm_that_is_in_the_way_is_named() {
+    let plan = altered(|scene| {
+        for name in ["train-1", "train-2", "train-3"] {
+            runs(&mut scene.leaving, name, vec![dynamic(None)], &[]);
+        }
+    });
+    let said = said(&plan, "PW-VM-01");
+    for name in ["train-1", "train-2", "train-3"] {
+        assert!(said.contains(name), "{said}");
+    }
+}
+
+#[test]
+fn vms_of_vcls_and_templates_do_not_count() {
+    let plan = altered(|scene| {
+        let agent = VmView { vcls: true, ..vm("vCLS-1", PowerState::On) };
+        let template = VmView { template: Fact::Known(true), ..vm("gold", PowerState::On) };
+        scene.leaving.vms = Fact::Known(vec![agent, template]);
+        active(&mut scene.leaving, 0x3b).vms.clear();
+    });
+    assert_eq!(fates(&plan), []);
+    assert_eq!(plan.findings, []);
+}
+
+#[test]
+fn stopped_vms_need_room_beside_each_other_when_they_start_again() {
+    // Three halves were on three GPUs; two GPUs are left, of which one is passed through.
+    let with = |names: &[(&str, u8)]| {
+        altered(|scene| {
+            let sets = [(0x3b, Set::Same), (0x86, Set::Same), (0xd8, Set::Same)];
+            scene.leaving = host(H100, &sets);
+            for (name, bus) in names {
+                let still = VmGpuDevice::Vgpu { name: HALF.into(), migrate: Fact::Known(false) };
+                runs(&mut scene.leaving, name, vec![still], &[*bus]);
+            }
+            let address = |bus| At::new(seen::at(bus), place(11));
+            let select =
+                |bus: &[u8]| poolwright::model::GpuSelect::Addresses(bus.iter().map(|bus| address(*bus)).collect());
+            scene.pool.gpu_count.value = 3;
+            scene.pool.gpus = vec![
+                seen::group(10, select(&[0x3b]), vgpu(VgpuSize::Mixed)),
+                seen::group(13, select(&[0x86, 0xd8]), passthrough(None)),
+            ];
+            scene.pool.vms.may_stop = vec![selector("*")];
+        })
+    };
+    assert_eq!(fates(&with(&[("a", 0x3b), ("b", 0x86)])).len(), 2);
+    let plan = with(&[("a", 0x3b), ("b", 0x86), ("c", 0xd8)]);
+    assert!(said(&plan, "PW-VM-04").contains("no GPU will have room for nvidia_h100l-47c"), "{:#?}", plan.findings);
 }
