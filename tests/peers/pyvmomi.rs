@@ -126,6 +126,18 @@ async fn pyvmomi_alone_takes_a_host_from_passthrough_to_vgpu_while_another_clien
 }
 
 #[tokio::test]
+async fn pyvmomi_starts_the_ssh_service_of_a_host_and_stops_it() {
+    let Some(peer) = Peer::start().await else { return };
+    let seen = peer.run(&["services", "esx-02"]).await;
+    assert_eq!(
+        seen["steps"],
+        json!([["SSH", false, "off"], ["SSH", true, "off"], ["SSH", true, "on"], ["SSH", false, "on"]])
+    );
+    assert_eq!(seen["refused"], json!(["vim.fault.InvalidState", "vim.fault.NotFound"]));
+    assert_eq!(seen["lockdown"], "lockdownDisabled");
+}
+
+#[tokio::test]
 async fn pyvmomi_reads_faults_by_their_types() {
     let Some(peer) = Peer::start().await else { return };
     let seen = peer.run(&["faults", "esx-01"]).await;

@@ -1,8 +1,10 @@
 //! A client that dies: after a line of its journal, or after a write has had its effect. From then on
 //! nothing it sends arrives and nothing it waits for comes; the test drops it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -10,6 +12,7 @@ use http::{Request, Response};
 use poolwright::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 use poolwright::rollout::{Entry, RunState, Sink, Waiting};
 use poolwright::sim::World;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 /// Where the client dies.
@@ -68,6 +71,13 @@ impl Trap {
         self.0.world.log().len() - self.0.before
     }
 
+    /// Dies if its write has had its effect.
+    fn write_seen(&self) {
+        if matches!(self.0.at, Point::Write(nth) if self.writes() >= nth) && !self.is_dead() {
+            self.spring();
+        }
+    }
+
     fn spring(&self) {
         self.0.dead.store(true, Ordering::SeqCst);
         self.0.sprung.notify_one();
@@ -92,12 +102,51 @@ pub struct TrapNetwork<'a> {
 }
 
 impl Dial for TrapNetwork<'_> {
-    /// The dead dial nobody; a connection that is open is not cut.
     fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
-        if self.trap.is_dead() {
+        let trap = self.trap.clone();
+        if trap.is_dead() {
             return Box::pin(std::future::pending());
         }
-        self.inner.dial(host, port)
+        let dialled = self.inner.dial(host, port);
+        Box::pin(async move { Ok(Box::new(TrapStream { inner: dialled.await?, trap }) as Box<dyn Duplex>) })
+    }
+}
+
+/// A connection of the client: what is written over it may be the write after which it dies, and
+/// nothing of the answer reaches it then.
+struct TrapStream {
+    inner: Box<dyn Duplex>,
+    trap: Trap,
+}
+
+impl AsyncRead for TrapStream {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let mut heard = vec![0; buf.remaining()];
+        let mut kept = ReadBuf::new(&mut heard);
+        let read = std::task::ready!(Pin::new(&mut self.inner).poll_read(cx, &mut kept));
+        self.trap.write_seen();
+        if self.trap.is_dead() {
+            return Poll::Pending;
+        }
+        buf.put_slice(kept.filled());
+        Poll::Ready(read)
+    }
+}
+
+impl AsyncWrite for TrapStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        if self.trap.is_dead() {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 
@@ -121,9 +170,7 @@ impl Exchange for TrapExchange {
         let answer = self.inner.exchange(request);
         Box::pin(async move {
             let answer = answer.await;
-            if matches!(trap.0.at, Point::Write(nth) if trap.writes() >= nth) && !trap.is_dead() {
-                trap.spring();
-            }
+            trap.write_seen();
             if trap.is_dead() {
                 std::future::pending::<()>().await;
             }

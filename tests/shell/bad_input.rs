@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use poolwright::base::net::DialError;
+use futures::future::BoxFuture;
+use poolwright::base::net::{Dial, DialError, Duplex};
 use poolwright::model::Fact;
 use poolwright::shell::{Command, End, Query, Shell, ShellError, read_gpus};
 use poolwright::sim::SimNetwork;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::{PASSWORD, access, host, open, shell, told, world, world_with};
 
@@ -120,5 +122,35 @@ async fn a_broken_connection_leaves_the_effect_unknown() {
         let error = shell.run(Command::SetMig { gpu, on: true }).await.unwrap_err();
         assert!(matches!(error, ShellError::Broken { .. }) && !error.not_run(), "{error:?}");
         assert_eq!(world.log().len(), writes);
+    }
+}
+
+/// A port on which something else listens: it says this, and then nothing more.
+struct Stranger(&'static [u8]);
+
+impl Dial for Stranger {
+    fn dial(&self, _: &str, _: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
+        let (ours, mut theirs) = duplex(64 << 10);
+        let says = self.0;
+        tokio::spawn(async move {
+            theirs.write_all(says).await.unwrap();
+            // Until we hang up.
+            while theirs.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {}
+        });
+        Box::pin(async move { Ok(Box::new(ours) as Box<dyn Duplex>) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_ssh_server_is_given_up_in_time() {
+    let world = world(&host("esx-01", H100, &shell("")));
+    let access = access(&world, "esx-01", PASSWORD);
+    for says in
+        [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-odd\r\n", b"SSH-2.0-odd\r\n\0\0\0\x0c\n\x14garbage!!"]
+    {
+        let start = tokio::time::Instant::now();
+        let error = Shell::open(&Stranger(says), &access).await.unwrap_err();
+        assert!(matches!(error, ShellError::Deadline { .. } | ShellError::Handshake { .. }), "{says:?}: {error:?}");
+        assert!(start.elapsed() <= Duration::from_secs(20) && !error.ends_shell_use(), "{says:?}: {error:?}");
     }
 }

@@ -271,6 +271,35 @@ def vms(service, name):
     return seen
 
 
+def services(service, name):
+    """Starts the SSH service of a host, lets it start with the host, and stops it again."""
+    host = named(service.RetrieveContent(), vim.HostSystem, name)
+    system = host.configManager.serviceSystem
+
+    def ssh():
+        found = next(each for each in host.config.service.service if each.key == "TSM-SSH")
+        listed = next(each for each in system.serviceInfo.service if each.key == "TSM-SSH")
+        assert (found.running, found.policy) == (listed.running, listed.policy)
+        return [found.label, found.running, found.policy]
+
+    def refused(act):
+        try:
+            act()
+        except vmodl.MethodFault as fault:
+            return type(fault).__name__
+
+    steps = [ssh()]
+    system.StartService(id="TSM-SSH")
+    steps.append(ssh())
+    system.UpdateServicePolicy(id="TSM-SSH", policy="on")
+    steps.append(ssh())
+    system.StopService(id="TSM-SSH")
+    steps.append(ssh())
+    again = refused(lambda: system.StopService(id="TSM-SSH"))
+    unknown = refused(lambda: system.StartService(id="nobody"))
+    return {"steps": steps, "refused": [again, unknown], "lockdown": host.config.lockdownMode}
+
+
 def main():
     port, certificate, what = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     service = connect(port, certificate)
@@ -279,6 +308,8 @@ def main():
             result = walk(service)
         elif what == "convert":
             result = convert(service, sys.argv[4])
+        elif what == "services":
+            result = services(service, sys.argv[4])
         elif what == "vms":
             result = vms(service, sys.argv[4])
         else:
