@@ -234,6 +234,31 @@ fn a12_devices_are_told_apart_by_backing_and_none_is_dropped() {
     assert_eq!(vm.gpus.known().unwrap(), &expected);
 }
 
+/// `deviceId` of a backing is the decimal of the unsigned value; what is none leaves the device what it is.
+#[test]
+fn a14_the_device_id_of_a_backing_is_a_decimal_text() {
+    let device_id = |text: &str| {
+        let backing = format!("<id>0000:3b:00.0</id><deviceId>{text}</deviceId><vendorId>4318</vendorId>");
+        let device = format!(
+            "<VirtualDevice xsi:type=\"VirtualPCIPassthrough\">\
+             <backing xsi:type=\"VirtualPCIPassthroughDeviceBackingInfo\">{backing}</backing></VirtualDevice>"
+        );
+        let inner = [
+            set("config.template", "xsd:boolean", "false"),
+            set("config.hardware.device", "ArrayOfVirtualDevice", &device),
+        ];
+        match machine(&inner.concat()).gpus.known().map(Vec::as_slice) {
+            Some([VmGpuDevice::DirectPath { id, device_id }]) if id == "0000:3b:00.0" => device_id.clone(),
+            other => panic!("{text}: {other:?}"),
+        }
+    };
+    assert_eq!(device_id("9009"), Fact::Known(0x2331));
+    assert_eq!(device_id("35072"), Fact::Known(0x8900));
+    for text in ["-30464", "0x2331", "2330h", "65536", ""] {
+        assert!(device_id(text).is_unknown(), "{text}");
+    }
+}
+
 #[test]
 fn a_vm_whose_configuration_is_unreachable_has_unknown_devices() {
     let inner = [set("name", "xsd:string", "x"), set("runtime.powerState", "xsd:string", "poweredOff")].concat();

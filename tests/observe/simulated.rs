@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use poolwright::model::{DrsLevel, Fact, Firmware, HostName, MoRef, PowerState, ToolsStatus, VmGpuDevice, VmView};
+use poolwright::model::{
+    DrsLevel, Fact, Firmware, HostName, Lockdown, MoRef, PowerState, ToolsStatus, VmGpuDevice, VmView,
+};
 
 use crate::support::lab::{Lab, PASSWORD, USER};
 
@@ -146,5 +148,28 @@ async fn a_vm_is_shut_down_and_started_on_its_host() {
     let task = fleet.vcenter().power_off(&off).await.unwrap();
     fleet.vcenter().wait_task(&task, Duration::from_secs(60), |_| {}).await.unwrap();
     assert_eq!(power(&off).await, Fact::Known(PowerState::Off));
+    fleet.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_a_host_is_started_and_stopped_and_read_each_time() {
+    let lab = lab();
+    let fleet = lab.connect().await;
+    let observed = lab.facts(&fleet).await;
+    let record = observed.host(&HostName::from("esx-01")).unwrap();
+    let view = record.view.as_ref().unwrap();
+    assert_eq!(view.lockdown, Fact::Known(Lockdown::Disabled));
+    let system = view.service_system.known().unwrap();
+    let runs = async || {
+        let services = fleet.host(&record.host).await.view.unwrap().services;
+        services.known().unwrap().iter().find(|service| service.key == "TSM-SSH").unwrap().running
+    };
+    assert!(!runs().await);
+    fleet.vcenter().start_service(system, "TSM-SSH").await.unwrap();
+    assert!(runs().await);
+    fleet.vcenter().stop_service(system, "TSM-SSH").await.unwrap();
+    assert!(!runs().await);
+    let error = fleet.vcenter().stop_service(system, "TSM-SSH").await.unwrap_err();
+    assert!(error.is_fault("InvalidState"), "{error:?}");
     fleet.close().await.unwrap();
 }
