@@ -199,6 +199,9 @@ pub fn failed(error: RunError, dir: &StateDir, run: Option<&RunId>) -> CommandEr
             Exit::Stale,
             Some(format!("see what it did: `poolwright status {run}`; plan again: `poolwright plan --out plan.json`")),
         ),
+        RunError::UnderWay { .. } => {
+            (Exit::Taken, Some("take it up where its hosts are: `poolwright resume --from-live plan.json`".to_owned()))
+        }
         RunError::Expired { .. } => (Exit::Stale, Some("plan again: `poolwright plan --out plan.json`".to_owned())),
         RunError::OtherSite { .. } => (Exit::Unreachable, Some("check `vcenter.address` in the Site".to_owned())),
         RunError::JournalIsHere { run } => (Exit::Invalid, Some(format!("go on from it: `poolwright resume {run}`"))),

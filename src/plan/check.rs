@@ -243,7 +243,7 @@ impl Step {
         if pending.is_empty() {
             return done("nothing is pending: it took effect without a reboot");
         }
-        let (needed, most) = (memory.reboots_by(&view.boot_time) + 1, host.reboots.most);
+        let (needed, most) = (memory.reboots_by(&view.boot_time).saturating_add(1), host.reboots.most);
         if needed > most {
             return refused(&format!("at most {}", counted(most, "reboot")), format!("this would be number {needed}"));
         }

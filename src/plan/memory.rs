@@ -10,7 +10,8 @@ use crate::model::{Baseline, Fact, MoRef};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Memory {
-    /// A first effect was sent: slow facts are no longer compared.
+    /// The configuration of the host was written, or a reboot asked for: slow facts are no longer
+    /// compared. Maintenance alone changes none of them.
     pub begun: bool,
     /// How far our maintenance is.
     pub maintenance: OurMaintenance,
@@ -70,10 +71,18 @@ impl Memory {
         match step {
             Step::StartClosing { .. } | Step::EnterMaintenance { .. } => {
                 self.maintenance = OurMaintenance::Asked;
+                return;
             }
-            Step::StopVm { vm, .. } if !self.vms.contains(vm) => self.vms.push(vm.clone()),
-            Step::StopVm { .. } | Step::StartVm { .. } => {}
-            Step::ExitMaintenance => self.maintenance = OurMaintenance::Leaving,
+            Step::StopVm { vm, .. } => {
+                if !self.vms.contains(vm) {
+                    self.vms.push(vm.clone());
+                }
+                return;
+            }
+            Step::ExitMaintenance => {
+                self.maintenance = OurMaintenance::Leaving;
+                return;
+            }
             Step::SetPassthrough { .. } => self.written_since_reboot = true,
             Step::SetGraphics { early, .. } => {
                 self.written_since_reboot = true;
@@ -86,8 +95,8 @@ impl Memory {
                 self.last_reboot =
                     Some(RebootAsked { boot_before: *boot_before, pending: pending.clone(), proven: false });
             }
-            // Reads only.
-            Step::VerifyHost => return,
+            // The configuration is left as it is.
+            Step::VerifyHost | Step::StartVm { .. } => return,
         }
         self.begun = true;
     }
@@ -100,7 +109,7 @@ impl Memory {
             Step::Reboot { .. } => {
                 if let Some(asked) = self.last_reboot.as_mut().filter(|asked| !asked.proven) {
                     asked.proven = true;
-                    self.reboots += 1;
+                    self.reboots = self.reboots.saturating_add(1);
                 }
             }
             Step::StartClosing { .. }
@@ -115,7 +124,7 @@ impl Memory {
     /// Reboots of this visit, with the last one if this boot time proves it.
     pub fn reboots_by(&self, boot_time: &Fact<Timestamp>) -> u32 {
         let unproven = self.last_reboot.as_ref().is_some_and(|asked| !asked.proven && asked.happened(boot_time));
-        self.reboots + u32::from(unproven)
+        self.reboots.saturating_add(unproven.into())
     }
 }
 

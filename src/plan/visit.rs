@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::{TaskKind, busy, not_connected, own_vms, powered_on, running};
 use super::device::{Devices, Gap, addresses};
+use super::gate::{device_digest, unreadable_parity};
 use super::group::grouped;
 use super::need::Need;
 use super::slow::changes;
@@ -85,7 +86,7 @@ impl From<Gap> for Refusal {
 pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Around) -> Result<Visit, Refusal> {
     let view = record.view.as_ref().map_err(|fault| Refusal::Unreadable(fault.message.clone()))?;
     if let Some(step) = reboot_under_way(view, memory) {
-        let reboots = Reboots { expected: memory.reboots + 1, most: host.reboots.most, why: Vec::new() };
+        let reboots = Reboots { expected: memory.reboots.saturating_add(1), most: host.reboots.most, why: Vec::new() };
         return Ok(Visit { impact: Impact::Reboot, steps: vec![step], reboots });
     }
     if let Some(why) = not_connected(view) {
@@ -112,8 +113,9 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
             return Err(Refusal::RebootWithoutEffect { pending });
         }
     }
-    if done + work.expected > host.reboots.most {
-        let (needed, why) = (done + work.expected, grouped(&work.pending).join("; "));
+    let needed = done.saturating_add(work.expected);
+    if needed > host.reboots.most {
+        let why = grouped(&work.pending).join("; ");
         return Err(Refusal::TooManyReboots { needed, most: host.reboots.most, why });
     }
     if closed {
@@ -123,7 +125,7 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
         }
     }
     let vms = if ours { vms(host, view, memory, around, closed)? } else { Vms::default() };
-    let reboots = Reboots { expected: done + work.expected, most: host.reboots.most, why: work.pending.clone() };
+    let reboots = Reboots { expected: needed, most: host.reboots.most, why: work.pending.clone() };
     let impact = if ours { work.impact.max(Impact::Maintenance) } else { work.impact };
     let steps = match memory.maintenance {
         // It came out of maintenance as we asked: only the gate of the open host is left.
@@ -131,6 +133,9 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
         _ if work.is_empty() && !ours && !memory.begun => Vec::new(),
         _ => work.steps(view, closed, ours, &vms)?,
     };
+    if memory.baseline.is_none() && !steps.is_empty() {
+        comparable(host, view)?;
+    }
     Ok(Visit { impact, steps, reboots })
 }
 
@@ -200,6 +205,24 @@ fn lost(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around) -> R
             None => Some(Step::StartVm { vm: vm.clone(), name: vm.to_string(), gpus: Vec::new() }),
         })
         .collect())
+}
+
+/// Refused if what the host gate compares cannot be read now: taken into the baseline, it could never
+/// pass.
+fn comparable(host: &HostPlan, view: &HostView) -> Result<(), Refusal> {
+    let accepted = |name: &str| host.not_checked.iter().any(|accepted| accepted == name);
+    let mut unread: Vec<String> = unreadable_parity(&view.parity)
+        .into_iter()
+        .filter(|(name, _)| !accepted(name))
+        .map(|(name, why)| format!("{name}: {why}"))
+        .collect();
+    if let Fact::Unknown { why } = device_digest(host, view) {
+        unread.push(format!("PCI devices: {why}"));
+    }
+    if unread.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::Unreadable(format!("what the host gate compares before and after, {}", unread.join("; "))))
 }
 
 /// What is configured on the GPUs of the plan and not active until a reboot, one line each.

@@ -5,7 +5,7 @@ use super::run::{Deadline, Run};
 use super::step::{Attempt, StepEnd};
 use super::visit::view_of;
 use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
-use crate::model::{Fact, HostView};
+use crate::model::{Fact, HostRecord, HostView};
 use crate::plan::{self, GateCheck, HostPlan, Impact, OurMaintenance, Reboots, Refusal, Step, Visit};
 
 impl Run<'_> {
@@ -38,6 +38,14 @@ impl Run<'_> {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
+        // A changed host only goes forward, and one that failed stays so: it is never verified again by
+        // itself (FORMATS "Marker").
+        if let Some(marker) = known.marker.clone() {
+            self.adopt(host, marker)?;
+        }
+        if self.state_of(host).changed {
+            return self.leave(host).await;
+        }
         let view = match view_of(&record) {
             Ok(view) => view,
             Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
@@ -48,19 +56,11 @@ impl Run<'_> {
         };
         let reboots = Reboots { expected: 0, most: host.reboots.most, why: Vec::new() };
         let visit = Visit { impact: Impact::Maintenance, steps, reboots };
-        let marker = known.marker;
         self.begin(host, &record, view, visit, known.memory)?;
-        if let Some(marker) = marker {
-            self.adopt(host, marker)?;
-        }
-        if self.state_of(host).changed {
-            return self.leave(host).await;
-        }
         if self.state_of(host).memory.maintenance == OurMaintenance::Asked
-            && let Some(task) = entering(&record)
-            && matches!(Box::pin(self.whose(&task)).await, Ok(None))
+            && let Err(why) = self.stop_entering(host, &record).await
         {
-            Box::pin(self.cancel(&task)).await;
+            return self.hold(host, Held::Taken { what: format!("it still enters maintenance mode: {why}") }).await;
         }
         if self.reopen(host).await? != StepEnd::Done {
             return self.leave(host).await;
@@ -68,6 +68,23 @@ impl Run<'_> {
         let record = self.read(host).await;
         self.disarm(host, &record)?;
         self.give_back(host, &record, Outcome::AsItWas).await
+    }
+
+    /// Cancels the entering that we asked for. A host that goes on entering is not given back: it would
+    /// stand closed with nobody's mark on it.
+    async fn stop_entering(&self, host: &HostPlan, record: &HostRecord) -> Result<(), String> {
+        let Some(task) = entering(record)? else { return Ok(()) };
+        match Box::pin(self.whose(&task)).await {
+            Ok(None) => {}
+            // Somebody else's, and theirs to end.
+            Ok(Some(_)) => return Ok(()),
+            Err(error) => return Err(chain(&error)),
+        }
+        let said = Box::pin(self.cancel(&task)).await;
+        match entering(&self.read(host).await)? {
+            Some(running) if running == task => Err(said),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Leaves the maintenance that we asked for, on a host whose modes were not touched: its parity

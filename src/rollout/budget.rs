@@ -1,8 +1,16 @@
-//! How many hosts of a pool are out of service, whatever the cause, just before a host starts.
+//! How many hosts of a pool are out of service, or about to be, whatever the cause, just before a
+//! host starts.
 
-use super::Held;
-use crate::model::{DesiredPool, HostRef, Observed};
+use super::{Held, marker};
+use crate::model::{DesiredPool, HostRecord, HostRef, MarkerPhase, Observed};
 use crate::plan::out_of_service;
+
+/// Why a host that is in service still is about to leave it: whoever marked it works on it, or left it
+/// half-way.
+fn about_to_be(record: &HostRecord) -> Option<String> {
+    let marker = marker::read(record.view.as_ref().ok()?)?;
+    (marker.phase != MarkerPhase::Released).then(|| format!("run {} has marked it, {}", marker.run, marker.phase))
+}
 
 /// Holds the host if starting it would leave more hosts of its pool out of service than the pool
 /// allows. A host that is out of service already does not add to them.
@@ -11,7 +19,8 @@ pub(super) fn allows(pool: &DesiredPool, host: &HostRef, now: &Observed) -> Resu
     let mut counted = 1;
     for pin in &pool.hosts {
         let why = match now.hosts.get(&pin.host.path) {
-            Some(record) => out_of_service(record),
+            Some(record) if pin.host.moref == host.moref => out_of_service(record),
+            Some(record) => out_of_service(record).or_else(|| about_to_be(record)),
             // Nobody says that it is in service.
             None => Some("was not found".to_owned()),
         };

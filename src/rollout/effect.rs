@@ -246,11 +246,16 @@ pub(super) fn lost_contact(error: &crate::vim25::Fault) -> bool {
         .any(|kind| error.involves(kind))
 }
 
-/// The task that takes the host into maintenance, if one runs.
-pub(super) fn entering(record: &HostRecord) -> Option<MoRef> {
-    let view = record.view.as_ref().ok()?;
-    let tasks = view.tasks.known()?;
-    tasks.iter().find(|running| is_of(&running.what, task::ENTER)).map(|running| running.moref.clone())
+/// The task that takes the host into maintenance, if one runs; or why that cannot be told.
+pub(super) fn entering(record: &HostRecord) -> Result<Option<MoRef>, String> {
+    let view = record.view.as_ref().map_err(|fault| fault.message.clone())?;
+    match &view.tasks {
+        Fact::Known(tasks) => {
+            Ok(tasks.iter().find(|running| is_of(&running.what, task::ENTER)).map(|running| running.moref.clone()))
+        }
+        Fact::Absent => Ok(None),
+        Fact::Unknown { why } => Err(why.clone()),
+    }
 }
 
 /// The server's own limit in seconds: a minute less than ours, so that it speaks first.

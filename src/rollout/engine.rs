@@ -1,7 +1,7 @@
 //! The ways into a run: apply a plan, resume it, from its journal or from the live markers, retry a
 //! host, abort.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use jiff::Timestamp;
@@ -47,6 +47,13 @@ pub async fn apply(engine: Engine<'_>, plan: &Plan) -> Result<RunState, RunError
     engine.check_site(plan)?;
     if now > plan.expires {
         return Err(RunError::Expired { plan: plan.id.clone(), at: plan.expires });
+    }
+    // The state directory may be gone, as it is after a CI job: the hosts remember. A run whose plan is
+    // spent here is found by its journal.
+    if engine.state.spent(&plan.id)?.is_none()
+        && let Some(run) = live_run(engine.fleet, plan).await?
+    {
+        return Err(RunError::UnderWay { plan: plan.id.clone(), run });
     }
     let spent = Spent { run: new_run(now), at: now };
     engine.state.keep(plan)?;
@@ -181,7 +188,8 @@ fn run<'a>(
     dir: RunDir,
     rec: Recorder<'a>,
 ) -> Run<'a> {
-    Run { fleet, plan, pace: plan.desired.pace, clock, interrupt, dir, rec, field: None }
+    let markers = BTreeMap::new();
+    Run { fleet, plan, pace: plan.desired.pace, clock, interrupt, dir, rec, markers, field: None }
 }
 
 impl Engine<'_> {

@@ -38,6 +38,14 @@ pub enum RunError {
         /// Whether that run has work left: then it is resumed, not applied again.
         open: bool,
     },
+    /// The plan is under way, by the markers on its hosts, and its journal is not here.
+    #[error("plan {} is under way: its hosts carry the marker of run {run}, whose journal is not here", plan.short())]
+    UnderWay {
+        /// The plan.
+        plan: PlanId,
+        /// By which run.
+        run: RunId,
+    },
     /// The plan is too old.
     #[error("plan {} expired at {at:.0}", plan.short())]
     Expired {

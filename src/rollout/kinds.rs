@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Compensation;
-use crate::model::RunId;
+use crate::model::{MarkerPhase, RunId};
 use crate::plan::{Refusal, Step};
 
 /// A step without its data.
@@ -133,7 +133,16 @@ pub enum Held {
         /// Which.
         run: RunId,
     },
-    /// The marker on the host could not be read or understood: it counts as another run's.
+    /// Another process works on the same run: it wrote the marker after us. Nothing more is sent, and
+    /// its marker is left alone.
+    #[error("another process works on this run: it marked the host {phase} at {at:.0}")]
+    OtherProcess {
+        /// What it wrote.
+        phase: MarkerPhase,
+        /// When, by the server's clock.
+        at: Timestamp,
+    },
+    /// The marker on the host could not be understood: it counts as another run's.
     #[error("the host carries a marker that cannot be read: {why}")]
     UnreadableMarker {
         /// Why.

@@ -37,6 +37,12 @@ pub(super) enum NotMarked {
 }
 
 impl Run<'_> {
+    /// Whose marker the host carries.
+    pub(super) fn owner(&self, host: &HostPlan, view: &HostView) -> Owner {
+        let known = self.markers.get(&host.host.name).map(Vec::as_slice).unwrap_or_default();
+        marker::owner(view, self.run_id(), known)
+    }
+
     /// Writes the marker in this phase, unless `view`, read just now, shows another run's.
     pub(super) async fn mark(
         &mut self,
@@ -56,7 +62,7 @@ impl Run<'_> {
         phase: MarkerPhase,
         memory: &Memory,
     ) -> Result<Result<(), NotMarked>, RunError> {
-        if let Owner::Other(held) = marker::owner(view, self.run_id()) {
+        if let Owner::Other(held) = self.owner(host, view) {
             return Ok(Err(NotMarked::Foreign(held)));
         }
         let at = match self.server_time().await {
@@ -83,6 +89,8 @@ impl Run<'_> {
             Ok(text) => text,
             Err(why) => return Ok(Err(NotMarked::Unwritable(why))),
         };
+        // Whatever becomes of the write: what may stand there now is ours.
+        self.markers.entry(host.host.name.clone()).or_default().push(wanted.clone());
         if let Err(why) = Box::pin(self.put(host, Fact::Known(text))).await {
             return Ok(Err(why));
         }
@@ -113,7 +121,7 @@ impl Run<'_> {
         }
         let record = self.read(host).await;
         match view_of(&record) {
-            Ok(view) if marker::owner(view, self.run_id()) == Owner::Nobody => {
+            Ok(view) if self.owner(host, view) == Owner::Nobody => {
                 Ok(Err(NotMarked::Unwritable("somebody removed ours".to_owned())))
             }
             Ok(view) => self.mark_as(host, view, phase, &memory).await,
@@ -126,7 +134,7 @@ impl Run<'_> {
     pub(super) async fn unmark(&mut self, host: &HostPlan) -> Result<Result<(), NotMarked>, RunError> {
         let record = self.read(host).await;
         if let Ok(view) = view_of(&record)
-            && let Owner::Other(held) = marker::owner(view, self.run_id())
+            && let Owner::Other(held) = self.owner(host, view)
         {
             return Ok(Err(NotMarked::Foreign(held)));
         }
@@ -157,8 +165,10 @@ impl Run<'_> {
             let record = self.read(host).await;
             let found = match view_of(&record) {
                 Ok(view) if view.marker == value => return Ok(()),
-                Ok(view) => match marker::owner(view, self.run_id()) {
-                    Owner::Other(held @ Held::ForeignMarker { .. }) => return Err(NotMarked::Foreign(held)),
+                Ok(view) => match self.owner(host, view) {
+                    Owner::Other(held @ (Held::ForeignMarker { .. } | Held::OtherProcess { .. })) => {
+                        return Err(NotMarked::Foreign(held));
+                    }
                     Owner::Other(_) | Owner::Ours(_) | Owner::Nobody => words(&view.marker),
                 },
                 Err(why) => why,
@@ -176,19 +186,31 @@ impl Run<'_> {
         if let Some(key) = self.field {
             return Ok(key);
         }
-        let key = match self.find_field().await.map_err(|error| NotMarked::Refused(chain(&error)))? {
-            Some(key) => key,
-            None => match self.vcenter().add_custom_field(Marker::FIELD, managed::HOST_SYSTEM).await {
-                Ok(field) => field.key,
-                // Somebody defined it meanwhile, or the answer was lost: look again.
-                Err(error) if error.is_fault(fault::DUPLICATE_NAME) || error.may_have_acted() => {
-                    self.find_field().await.ok().flatten().ok_or_else(|| NotMarked::Refused(chain(&error)))?
+        let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+        loop {
+            if let Some(key) = self.find_field().await.map_err(|error| NotMarked::Unwritable(chain(&error)))? {
+                self.field = Some(key);
+                return Ok(key);
+            }
+            // Defined by somebody meanwhile, or lost on the way: the next look tells, and what was lost is
+            // sent again.
+            match self.vcenter().add_custom_field(Marker::FIELD, managed::HOST_SYSTEM).await {
+                Ok(field) => {
+                    self.field = Some(field.key);
+                    return Ok(field.key);
                 }
-                Err(error) => return Err(NotMarked::Refused(chain(&error))),
-            },
-        };
-        self.field = Some(key);
-        Ok(key)
+                Err(error) if error.is_fault(fault::DUPLICATE_NAME) => {}
+                Err(error) if !(error.may_have_acted() || error.is_retriable()) => {
+                    return Err(NotMarked::Refused(chain(&error)));
+                }
+                Err(error) if deadline.passed() => return Err(NotMarked::Unwritable(chain(&error))),
+                Err(error) => tracing::warn!("{}", chain(&error)),
+            }
+            if deadline.passed() {
+                return Err(NotMarked::Unwritable(format!("the custom field {} does not come up", Marker::FIELD)));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     async fn find_field(&self) -> Result<Option<i32>, Error> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Compensation, Held};
 use crate::model::{Fact, HostView, LastReboot, Marker, MarkerPhase, PciAddress, RunId};
-use crate::plan::{Memory, OurMaintenance, RebootAsked, Step};
+use crate::plan::{Memory, OurMaintenance, RebootAsked, Refusal, Step};
 
 /// Whose marker a host carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,18 +19,29 @@ pub(super) enum Owner {
     Other(Held),
 }
 
-/// Whose marker this host carries.
-pub(super) fn owner(view: &HostView, run: &RunId) -> Owner {
+/// Whose marker this host carries. `known` are those that this process wrote or found when it took
+/// the host up: the attribute has no compare-and-swap, so a later one of the same run is another
+/// process's. An earlier one is a read that lags.
+pub(super) fn owner(view: &HostView, run: &RunId, known: &[Marker]) -> Owner {
     let text = match &view.marker {
         Fact::Absent => return Owner::Nobody,
-        Fact::Unknown { why } => return Owner::Other(Held::UnreadableMarker { why: why.clone() }),
+        Fact::Unknown { why } => {
+            return Owner::Other(Held::Refused(Refusal::Unreadable(format!("the marker ({why})"))));
+        }
         Fact::Known(text) => text,
     };
     match serde_json::from_str::<Marker>(text) {
         Ok(marker) if marker.v != Marker::VERSION => {
             Owner::Other(Held::UnreadableMarker { why: format!("its version is {}", marker.v) })
         }
-        Ok(marker) if marker.run == *run => Owner::Ours(Box::new(marker)),
+        Ok(marker) if marker.run == *run => {
+            let lags = known.iter().any(|known| marker.at < known.at);
+            if known.is_empty() || known.contains(&marker) || lags {
+                Owner::Ours(Box::new(marker))
+            } else {
+                Owner::Other(Held::OtherProcess { phase: marker.phase, at: marker.at })
+            }
+        }
         Ok(marker) => Owner::Other(Held::ForeignMarker { run: marker.run }),
         Err(error) => Owner::Other(Held::UnreadableMarker { why: error.to_string() }),
     }
@@ -70,7 +81,7 @@ pub(super) fn armed(marker: &Marker) -> Vec<Compensation> {
 pub(super) fn memory(marker: &Marker) -> Memory {
     let armed = armed(marker).contains(&Compensation::Maintenance);
     Memory {
-        begun: marker.phase != MarkerPhase::Prechecking,
+        begun: marker.phase.is_changed(),
         maintenance: match marker.phase {
             _ if !armed => OurMaintenance::NotAsked,
             MarkerPhase::Prechecking | MarkerPhase::Closing => OurMaintenance::Asked,

@@ -105,6 +105,10 @@ impl HostPhase {
                 Event::VisitPlanned { .. },
             ) => working(*at),
 
+            // The budget is asked while the host is in service: it only waits.
+            (Self::Working { .. } | Self::Left { .. }, Event::HostHeld { why: why @ Held::Budget { .. } }) => {
+                Ok(Self::Held { why: why.clone() })
+            }
             // Held before anything was done is Held; later it is a failure of the visit.
             (
                 Self::Pending | Self::Held { .. } | Self::Refused { .. } | Self::Working { stage: Stage::Prechecking },

@@ -68,7 +68,8 @@ impl Run<'_> {
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
         let mut notes = Vec::new();
         // What still enters at our request is not given up yet.
-        let enters = self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record).is_some();
+        let enters =
+            self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record) != Ok(None);
         if !self.state_of(host).changed && !enters {
             self.disarm(host, &record)?;
         }

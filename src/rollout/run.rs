@@ -1,5 +1,6 @@
 //! The dispatcher: hosts in the order of the plan, one at a time, while the budget allows.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 use super::record::{Recorder, Waiting};
 use super::{Event, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
 use crate::base::clock::Clock;
-use crate::model::{HostName, HostRecord, Pace, RunId};
+use crate::model::{HostName, HostRecord, Marker, Pace, RunId};
 use crate::observe::Fleet;
 use crate::plan::{HostPlan, Memory, Plan};
 use crate::vim25::{Client, Error};
@@ -22,6 +23,8 @@ pub(super) struct Run<'a> {
     pub(super) interrupt: Interrupt,
     pub(super) dir: RunDir,
     pub(super) rec: Recorder<'a>,
+    /// Markers that this process wrote or found when it took a host up.
+    pub(super) markers: BTreeMap<HostName, Vec<Marker>>,
     /// Key of the custom field, once it was looked up.
     pub(super) field: Option<i32>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, StepKind,
 };
-use crate::model::{HostName, Marker, MoRef, PlanId, RunId};
+use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
 use crate::plan::{GateRead, Input, Memory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
@@ -224,7 +224,11 @@ impl HostState {
             }
             Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
             Event::MarkerWritten { marker: Some(marker) } => {
-                self.changed |= marker.phase.is_changed();
+                // A failed visit does not say how far it was; a journal that knows the visit does.
+                self.changed |= match marker.phase {
+                    MarkerPhase::Failed => self.visit.is_none(),
+                    phase => phase.is_changed(),
+                };
                 let asked = marker.last.as_ref().and_then(|last| last.asked);
                 self.reboot_asked = self.reboot_asked.or(asked);
                 self.marker = Some(marker.as_ref().clone());
@@ -261,7 +265,8 @@ impl HostState {
             }
             Event::StepFailed { step, class, .. } => {
                 // Refused before it was sent: whatever is there now is not our doing.
-                if (*step, *class) == (StepKind::EnterMaintenance, FailureClass::Refused) {
+                let closes = matches!(step, StepKind::StartClosing | StepKind::EnterMaintenance);
+                if closes && *class == FailureClass::Refused {
                     self.memory.maintenance = OurMaintenance::NotAsked;
                 }
                 self.running = None;

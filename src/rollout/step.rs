@@ -11,10 +11,11 @@
 use std::time::Duration;
 
 use super::effect::{self, Sent};
-use super::marker::{self, Owner};
+use super::mark::NotMarked;
+use super::marker::Owner;
 use super::run::{Deadline, Run};
 use super::visit::view_of;
-use super::{Compensation, Event, FailureClass, Held, How, RunError, StepKind, chain};
+use super::{Compensation, Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
 use crate::model::{HostView, MoRef};
 use crate::plan::{Check, HostPlan, Memory, OurMaintenance, Step};
 use crate::vim25::wire::names::fault;
@@ -39,6 +40,8 @@ pub(super) enum StepEnd {
     Done,
     /// Failed; it stands in the journal.
     Failed,
+    /// It did not begin; the host is held, or left, and that stands in the journal.
+    Held,
     /// A signal stopped it.
     Stopped,
 }
@@ -70,11 +73,9 @@ impl Run<'_> {
             self.rec.host(name, Event::Armed { comp: Compensation::Maintenance })?;
         }
         if let Err(why) = self.mark_step(host, step).await? {
-            // A held host whose stage is that of a step has failed: see `HostPhase::next`.
-            self.rec.host(name, Event::HostHeld { why: Held::MarkerNotWritten { why: why.to_string() } })?;
-            return Ok(StepEnd::Failed);
+            return self.not_begun(host, why).await;
         }
-        let deadline = Deadline::of(step.deadline(&self.pace));
+        let deadline = self.deadline(host, step);
         let mut again = None;
         for attempt in 1..=ATTEMPTS {
             let before = self.memory_of(host);
@@ -106,6 +107,26 @@ impl Run<'_> {
         unreachable!("the last attempt returns")
     }
 
+    /// The marker of a step could not be written, so the step does not begin. A host on which nothing
+    /// was begun is given up; any other has failed.
+    async fn not_begun(&mut self, host: &HostPlan, why: NotMarked) -> Result<StepEnd, RunError> {
+        if self.state_of(host).phase == (HostPhase::Working { stage: Stage::Prechecking }) {
+            let record = self.read(host).await;
+            self.disarm(host, &record)?;
+        }
+        self.not_marked(host, why).await?;
+        Ok(StepEnd::Held)
+    }
+
+    /// The step's deadline. That of a reboot runs from when it was first asked for: somebody who tries
+    /// again after it has passed waits no second time for a host that never went down.
+    fn deadline(&self, host: &HostPlan, step: &Step) -> Deadline {
+        let length = step.deadline(&self.pace);
+        let since = self.state_of(host).reboot_asked.filter(|_| matches!(step, Step::Reboot { .. }));
+        let passed = since.and_then(|since| Duration::try_from(self.clock.now().duration_since(since)).ok());
+        Deadline::of(length.saturating_sub(passed.unwrap_or_default()).max(INITIATE))
+    }
+
     pub(super) fn done(
         &mut self,
         host: &HostPlan,
@@ -132,7 +153,7 @@ impl Run<'_> {
             Err(why) => return Ok(Attempt::Again(FailureClass::Unknown, why)),
         };
         // The marker has no compare-and-swap: whoever wrote last has the host.
-        match marker::owner(view, self.run_id()) {
+        match self.owner(host, view) {
             Owner::Ours(_) => {}
             Owner::Nobody => {
                 return Ok(Attempt::Failed(FailureClass::Refused, "somebody removed our marker".to_owned()));
@@ -199,6 +220,12 @@ impl Run<'_> {
             // A host that just came back refuses for a while (vsphere-gpu F42, F42b).
             Sent::Refused(why) if matches!(step, Step::ExitMaintenance) => {
                 Err(Attempt::Again(FailureClass::Fault, in_words(view, step, &why)))
+            }
+            // Asked for the first time and refused: what the host is in now is not our doing.
+            Sent::Refused(why)
+                if !asked && matches!(step, Step::StartClosing { .. } | Step::EnterMaintenance { .. }) =>
+            {
+                Err(Attempt::Failed(FailureClass::Refused, in_words(view, step, &why)))
             }
             Sent::Refused(why) => Err(Attempt::Failed(FailureClass::Fault, in_words(view, step, &why))),
             Sent::Theirs(why) => Err(Attempt::Failed(FailureClass::Refused, why)),

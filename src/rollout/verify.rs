@@ -97,7 +97,8 @@ impl Run<'_> {
                     (waiting_for, settling.passed(), settling)
                 }
                 Verify::NotYet { waiting_for } => {
-                    back = None;
+                    // It went away once more: what it says begins to settle when it is back.
+                    (back, settling) = (None, None);
                     (waiting_for, false, deadline)
                 }
             };
@@ -106,7 +107,10 @@ impl Run<'_> {
             }
             if deadline.passed() {
                 let waited = plan::grouped(&waiting_for).join("; ");
-                let why = format!("it did not come back within our deadline; waited for {waited}");
+                let why = format!(
+                    "it did not come back within our deadline; waited for {waited}. If it never went down, reboot it \
+                     by hand: this run takes that boot for its own"
+                );
                 return Err((FailureClass::Timeout, why));
             }
             self.tell(host, Some(step.into()), &waiting_for, given_up, None);

@@ -1,12 +1,13 @@
 //! The visit of one host: from whatever state it is in to released, failed or left.
 
+use super::effect::entering;
 use super::mark::NotMarked;
 use super::marker::{self, Owner};
 use super::run::Run;
 use super::step::StepEnd;
 use super::{Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, StepKind, budget};
 use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase};
-use crate::plan::{self, GateCheck, HostPlan, Impact, Memory, OurMaintenance, Refusal, Step, Visit};
+use crate::plan::{self, GateCheck, HostPlan, Memory, OurMaintenance, Refusal, Step, Visit};
 
 /// How often one visit may be planned. Each reboot asks for a new plan, and so may each write that
 /// had to be sent again; a plan that never comes to an end is a fault of ours or of the host.
@@ -56,15 +57,24 @@ impl Run<'_> {
         if planned.steps.is_empty() && !memory.begun && known.marker.is_none() {
             return self.already(host);
         }
-        if planned.impact > Impact::None
-            && !memory.begun
-            && let Err(held) = self.budget(host).await
-        {
-            return self.hold(host, held).await;
+        // Whatever came before, this is the start of an outage: of a host that was given back when its
+        // entering was cancelled, too.
+        let closes = |step: &Step| matches!(step, Step::StartClosing { .. } | Step::EnterMaintenance { .. });
+        let starts = planned.steps.iter().any(closes) && !matches!(entering(&record), Ok(Some(_)));
+        if starts && let Err(held) = self.budget(host).await {
+            return self.put_off(host, &record, known.marker, held).await;
         }
+        let from_marker = self.state_of(host).visit.is_none();
         self.begin(host, &record, view, planned.clone(), known.memory)?;
         match known.marker {
-            Some(marker) => self.adopt(host, marker)?,
+            Some(marker) => {
+                let phase = marker.phase;
+                self.adopt(host, marker)?;
+                // Whoever wrote it may still be at work elsewhere: it finds that it is not alone.
+                if from_marker && let Err(why) = self.mark(host, view, phase).await? {
+                    return self.not_marked(host, why).await;
+                }
+            }
             None => {
                 // It is missing on a host that was begun: somebody removed it. It is written again
                 // with the phase that it had.
@@ -73,6 +83,11 @@ impl Run<'_> {
                     return self.not_marked(host, why).await;
                 }
             }
+        }
+        // Once more with our mark on it: of two runs that start at one moment at least one sees the
+        // other's.
+        if starts && let Err(held) = self.budget(host).await {
+            return self.put_off(host, &record, None, held).await;
         }
         self.steps(host, planned).await
     }
@@ -86,6 +101,7 @@ impl Run<'_> {
                 match Box::pin(self.step(host, &step)).await? {
                     StepEnd::Done => {}
                     StepEnd::Failed | StepEnd::Stopped => return self.leave(host).await,
+                    StepEnd::Held => return Ok(()),
                 }
                 rebooted = matches!(step, Step::Reboot { .. });
                 if rebooted {
@@ -114,11 +130,17 @@ impl Run<'_> {
     }
 
     /// What this run knows of the host: from the journal, else from the marker.
-    pub(super) fn recall(&self, host: &HostPlan, record: &HostRecord) -> Result<Known, Held> {
+    pub(super) fn recall(&mut self, host: &HostPlan, record: &HostRecord) -> Result<Known, Held> {
+        let known = self.known(host, record)?;
+        self.markers.entry(host.host.name.clone()).or_default().extend(known.marker.as_deref().cloned());
+        Ok(known)
+    }
+
+    fn known(&self, host: &HostPlan, record: &HostRecord) -> Result<Known, Held> {
         let state = self.state_of(host);
         let from_journal = |marker| Known { memory: state.memory.clone(), marker };
         let Ok(view) = &record.view else { return Ok(from_journal(None)) };
-        match marker::owner(view, self.run_id()) {
+        match self.owner(host, view) {
             Owner::Other(held) => Err(held),
             Owner::Nobody => Ok(from_journal(None)),
             Owner::Ours(marker) if marker.host != host.uuid => Err(Held::UnreadableMarker {
@@ -193,7 +215,7 @@ impl Run<'_> {
     }
 
     /// The marker could not be written. What may stand there of it goes, unless it is another run's.
-    async fn not_marked(&mut self, host: &HostPlan, why: NotMarked) -> Result<(), RunError> {
+    pub(super) async fn not_marked(&mut self, host: &HostPlan, why: NotMarked) -> Result<(), RunError> {
         let why = match why {
             NotMarked::Foreign(held) => return self.hold(host, held).await,
             other => other.to_string(),
@@ -203,6 +225,28 @@ impl Run<'_> {
             self.unmark_untouched(host).await?;
         }
         Ok(())
+    }
+
+    /// No outage may start now, and none of ours is under way: the host is in service, so what is left
+    /// of an entering that was cancelled or never came through goes.
+    async fn put_off(
+        &mut self,
+        host: &HostPlan,
+        record: &HostRecord,
+        marker: Option<Box<Marker>>,
+        why: Held,
+    ) -> Result<(), RunError> {
+        if let Some(marker) = marker {
+            self.adopt(host, marker)?;
+        }
+        let state = self.state_of(host);
+        if !state.changed && !matches!(state.phase, HostPhase::Failed { .. }) && state.marker.is_some() {
+            self.disarm(host, record)?;
+            if let Err(why) = self.unmark(host).await? {
+                tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
+            }
+        }
+        self.hold(host, why).await
     }
 
     /// Nothing is left to do on the host, and nothing of ours is on it.

@@ -59,7 +59,7 @@ async fn a_step_that_finds_something_else_sends_nothing() {
 #[tokio::test(start_paused = true)]
 async fn maintenance_that_somebody_else_asked_for_is_never_left_by_us() {
     let (mut met, mut ours) = (0, 0);
-    for after in 0..25 {
+    for after in 0..40 {
         let world = format!(
             "faults: [{{method: RetrievePropertiesEx, times: 9999, then: {{delay: 2s}}}}]\n  \
              actors: [{{who: somebody, host: esx-01, once: {{method: SetField, onCall: 1}}, after: {after}s, \

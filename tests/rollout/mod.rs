@@ -2,7 +2,9 @@
 
 mod arbitrary;
 mod blanks;
+mod budget;
 mod crash;
+mod doubt;
 mod full;
 mod gate;
 mod hands;
