@@ -122,6 +122,7 @@ async fn what_drs_cannot_move_leaves_a_reason_and_the_task_at_two_per_cent() {
     let found = [
         stuck("drs: {}", "", "", two).await,
         stuck("drs: {level: fullyAutomated}", "", "", two).await,
+        stuck(&DRS.replace("-1", "600"), "", "", two).await,
         stuck(&DRS.replace("}}", "}, overrides: [{vm: one, enabled: false}]}"), "", "", two).await,
         stuck(DRS, ", migrate: false", "", two).await,
         stuck(DRS, ", extra: {pciPassthru0.cfg.enable_debugging: \"1\"}", "", two).await,
@@ -129,6 +130,7 @@ async fn what_drs_cannot_move_leaves_a_reason_and_the_task_at_two_per_cent() {
     ];
     let expected = [
         None,
+        Some("GenericDrsFault"),
         Some("GenericDrsFault"),
         Some("DrsDisabledOnVm"),
         Some("MigrationFeatureNotSupported"),
