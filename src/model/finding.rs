@@ -250,4 +250,5 @@ rules! {
     VM_POWERED_OFF = ("PW-VM-07", Error, false, "DRS would power a VM off, and it may not be stopped");
     VM_LEFT_OFF = ("PW-VM-08", Warning, false, "a VM is stopped and stays off");
     VM_UNREAD = ("PW-VM-09", Info, false, "what may hinder a move and is not read");
+    VM_LATER = ("PW-VM-10", Warning, false, "a VM may find no room once the hosts before are changed");
 }

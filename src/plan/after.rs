@@ -151,8 +151,8 @@ impl<'a> After<'a> {
         self.target.others.iter().filter_map(|address| GpuSetting::of(self.view, *address).ok())
     }
 
-    /// The empty host.
-    fn berth(&self) -> Berth {
+    /// The empty host, with any memory.
+    pub fn berth(&self) -> Berth {
         let identity = |address: PciAddress| {
             let device = self.view.pci.known()?.iter().find(|device| device.address == address)?;
             catalog().identify(device.id).model()

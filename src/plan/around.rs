@@ -62,13 +62,19 @@ impl<'a> From<&'a Around> for Near<'a> {
 impl<'a> Near<'a> {
     /// What an observation shows around a host.
     pub fn of(host: &HostRef, observed: &'a Observed) -> Self {
-        let beside = |record: &&HostRecord| record.host.cluster == host.cluster && record.host.moref != host.moref;
+        let mut near = Self::whole(&host.cluster, observed);
+        near.neighbours.retain(|record| record.host.moref != host.moref);
+        near
+    }
+
+    /// A whole cluster.
+    pub fn whole(cluster: &str, observed: &'a Observed) -> Self {
         Self {
-            cluster: match observed.clusters.get(&host.cluster) {
+            cluster: match observed.clusters.get(cluster) {
                 Some(cluster) => cluster.as_ref(),
                 None => Fact::unknown("the cluster was not read"),
             },
-            neighbours: observed.hosts.values().filter(beside).collect(),
+            neighbours: observed.hosts.values().filter(|record| record.host.cluster == cluster).collect(),
             hot_migrate: &observed.hot_migrate,
         }
     }

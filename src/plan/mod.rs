@@ -21,6 +21,7 @@ mod driver;
 mod drs;
 mod fate;
 mod fleet;
+mod forecast;
 mod gate;
 mod group;
 mod host;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::capacity::{capacity, unavailable};
+use super::forecast::forecast;
 use super::host::{Context, Judged, Outcome, judge};
 use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers};
 use crate::catalog;
@@ -45,6 +46,7 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
     });
+    findings.extend(forecast(&mut hosts, observed));
     not_acted.sort_by(|a, b| (&a.pool, &a.host).cmp(&(&b.pool, &b.host)));
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
     Plan {

@@ -98,6 +98,18 @@ impl Room {
         Self { berths: vec![berth], closed: Vec::new() }
     }
 
+    /// Takes a host out, if it takes VMs.
+    pub fn take(&mut self, host: &HostName) -> Option<Berth> {
+        let at = self.berths.iter().position(|berth| berth.host == *host)?;
+        Some(self.berths.remove(at))
+    }
+
+    /// Puts a host in.
+    pub fn put(&mut self, berth: Berth) {
+        self.berths.push(berth);
+        self.berths.sort_by(|a, b| a.host.cmp(&b.host));
+    }
+
     /// A host for each guest, all at once, and the room that is left; in the order of the guests.
     pub fn place(&mut self, guests: &[Guest]) -> Result<Vec<HostName>, NoRoom> {
         let mut order: Vec<usize> = (0..guests.len()).collect();

@@ -156,7 +156,20 @@ pub fn cases() -> Vec<Case> {
             }),
             &["compute policies", "admission control of HA is on (ClusterFailoverResources"],
         ),
+        ("PW-VM-10", both(false), &["serve-", "once the hosts before are changed", "judged again"]),
     ]
+}
+
+/// Both hosts become passthrough hosts; a third one, which is in no pool, is free or not there.
+fn both(third: bool) -> Plan {
+    let mut scene = Scene::new();
+    runs(&mut scene.other, "serve-2", vec![vgpu_device(HALF)], &[0x3b]);
+    scene.pool = pool(H100, 2, passthrough(None), &["esx-01", "esx-02"]);
+    let mut fleet = scene.fleet();
+    if third {
+        fleet.hosts.extend(seen::fleet(vec![("esx-03", serving())]).hosts);
+    }
+    make(&desired(vec![scene.pool.clone()]), &fleet)
 }
 
 fn fates(plan: &Plan) -> Vec<(&str, &Fate)> {
@@ -430,4 +443,20 @@ fn stopped_vms_need_room_beside_each_other_when_they_start_again() {
     assert_eq!(fates(&with(&[("a", 0x3b), ("b", 0x86)])).len(), 2);
     let plan = with(&[("a", 0x3b), ("b", 0x86), ("c", 0xd8)]);
     assert!(said(&plan, "PW-VM-04").contains("no GPU will have room for nvidia_h100l-47c"), "{:#?}", plan.findings);
+}
+
+#[test]
+fn the_hosts_before_leave_less_room_and_more_vms() {
+    let plan = both(false);
+    assert_eq!(plan.order.len(), 2, "{:#?}", plan.findings);
+    // All that left the first host may be on the second at its turn.
+    assert_eq!(plan.hosts.iter().map(|host| host.bounds.moves).collect::<Vec<_>>(), [3, 4]);
+    let later: Vec<&str> = plan
+        .findings
+        .iter()
+        .filter(|finding| finding.id.0 == "PW-VM-10")
+        .filter_map(|finding| finding.subject.host.as_ref().map(|host| host.as_str()))
+        .collect();
+    assert_eq!(later, ["esx-02"], "the first host finds room on the second");
+    assert!(both(true).findings.iter().all(|finding| finding.id.0 != "PW-VM-10"), "a third host takes all");
 }
