@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use poolwright::rollout::{self, Compensation, Exit, HostPhase, Outcome, StepKind};
+use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, Outcome, StepKind};
 
 use super::scene::{Scene, asked, calls, closed, failure, host_of, interrupted, marker, watched};
+use super::table::line_of;
+use super::trap::Trap;
 use super::ways::once_after;
 use crate::support::lab::USER;
 
@@ -83,13 +85,17 @@ async fn maintenance_that_somebody_else_asked_for_is_never_left_by_us() {
     assert!(met > 0 && ours > 0, "{met} calls met their task, {ours} were first");
 }
 
+/// Dead just after the failure stands in the journal: nobody has looked at the host yet.
 #[tokio::test(start_paused = true)]
 async fn an_abort_leaves_the_maintenance_of_somebody_else_alone() {
-    let (lab, plan) = scene("{method: SetField, onCall: 2}", "enterMaintenance").planned().await;
-    let (state, _) = watched(&lab, &plan).await;
-    let run = state.unwrap().run;
-    let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
+    let scene = scene("{method: SetField, onCall: 2}", "enterMaintenance");
+    let point = line_of(&scene, |event| matches!(event, Event::StepFailed { .. })).await;
+    let (lab, plan) = scene.planned().await;
+    let trap = Trap::new(point, &lab.world);
+    assert!(super::crash::apply(&lab, &plan, &trap).await.is_none());
     tokio::time::sleep(Duration::from_secs(300)).await;
+    let run = lab.state.runs().unwrap().remove(0);
+    let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
     assert_eq!(host_of(&state, 1).armed, [], "{state:#?}");
     assert_eq!((asked(&lab, EXIT), asked(&lab, "CancelTask")), (0, 0));
     assert_eq!((closed(&lab, 1), marker(&lab, 1)), (true, String::new()));

@@ -27,7 +27,7 @@ pub async fn with_state<T>(lab: &Lab, elsewhere: &Path, work: impl AsyncFnOnce(E
 }
 
 /// The line of the journal, of a run that is left alone, after which `when` holds for the first time.
-async fn line_of(scene: &Scene, when: impl Fn(&Event) -> bool) -> Point {
+pub async fn line_of(scene: &Scene, when: impl Fn(&Event) -> bool) -> Point {
     let (lab, plan) = scene.planned().await;
     let (_, watch) = watched(&lab, &plan).await;
     let at = watch.events().iter().position(when).unwrap();
