@@ -127,8 +127,10 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
         notes(sheet, view, target, work.as_ref());
     }
     match (work, target, devices) {
-        (Some(work), Some(target), Some(devices)) => draft(sheet, view, context, target, &work, &devices, fates, stays)
-            .map_or(Outcome::Undecided, Outcome::Change),
+        (Some(work), Some(target), Some(devices)) => {
+            let change = Judgement { target, work: &work, devices: &devices, fates, stays };
+            draft(sheet, view, context, change).map_or(Outcome::Undecided, Outcome::Change)
+        }
         _ => Outcome::Undecided,
     }
 }
@@ -384,17 +386,19 @@ fn notes(sheet: &mut Sheet, view: &HostView, target: &HostTarget, work: Option<&
     }
 }
 
-/// The host's part of the plan.
-fn draft(
-    sheet: &mut Sheet,
-    view: &HostView,
-    context: &Context,
+/// What a host that changes was found to need.
+struct Judgement<'a> {
     target: HostTarget,
-    work: &Work,
-    devices: &Devices,
-    made: Fates,
+    work: &'a Work,
+    devices: &'a Devices<'a>,
+    fates: Fates,
+    /// Found in maintenance, and left there.
     stays: bool,
-) -> Option<Box<HostPlan>> {
+}
+
+/// The host's part of the plan.
+fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgement) -> Option<Box<HostPlan>> {
+    let Judgement { target, work, devices, fates: made, stays } = change;
     let pool = sheet.pool;
     if !devices.virtual_functions.is_empty() {
         let list: Vec<String> =

@@ -65,6 +65,10 @@ impl Run<'_> {
         if self.reopen(host).await? != StepEnd::Done {
             return self.leave(host).await;
         }
+        let not_started = self.restart(host).await?;
+        if !not_started.is_empty() {
+            return self.hold(host, Held::Taken { what: not_started.join("; ") }).await;
+        }
         let record = self.read(host).await;
         self.disarm(host, &record)?;
         self.give_back(host, &record, Outcome::AsItWas).await
@@ -72,7 +76,7 @@ impl Run<'_> {
 
     /// Cancels the entering that we asked for. A host that goes on entering is not given back: it would
     /// stand closed with nobody's mark on it.
-    async fn stop_entering(&self, host: &HostPlan, record: &HostRecord) -> Result<(), String> {
+    pub(super) async fn stop_entering(&self, host: &HostPlan, record: &HostRecord) -> Result<(), String> {
         let Some(task) = entering(record)? else { return Ok(()) };
         match Box::pin(self.whose(&task)).await {
             Ok(None) => {}

@@ -213,21 +213,22 @@ impl Run<'_> {
         }
     }
 
-    /// Follows a task to its end, telling who watches.
+    /// Follows a task to its end, or for a slice of the time until the deadline, telling who watches.
     pub(super) async fn follow(
         &mut self,
         host: &HostPlan,
         step: &Step,
         task: &MoRef,
+        what: &[String],
         deadline: Deadline,
+        slice: Duration,
     ) -> Result<TaskEnd, Error> {
-        let what = [format!("the task {} ({})", task.id, super::StepKind::from(step))];
         let fleet = self.fleet;
-        self.tell(host, Some(step.into()), &what, deadline, None);
+        self.tell(host, Some(step.into()), what, deadline, None);
         fleet
             .vcenter()
-            .wait_task(task, deadline.left(), |progress| {
-                self.tell(host, Some(step.into()), &what, deadline, progress.percent);
+            .wait_task(task, slice, |progress| {
+                self.tell(host, Some(step.into()), what, deadline, progress.percent);
             })
             .await
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Held, LeftAs, StepKind};
 use crate::model::{Connection, Fact, HostName, HostRecord, Marker, MoRef, PlanId, RunId};
 use crate::plan::{GateCheck, Input, Memory, Step, Verdict, Visit};
+use crate::vim25::wire::names::managed;
 
 /// The first line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ pub enum Event {
         /// What they were made from; the whole record is in `before-<host>.json`.
         facts: SeenFacts,
         /// What the visit remembered.
-        memory: Memory,
+        memory: Box<Memory>,
     },
     /// Fresh facts ask for other steps.
     VisitReplanned {
@@ -246,6 +247,8 @@ impl SeenFacts {
 pub enum Compensation {
     /// Maintenance mode: the host was not in it, and leaves it again.
     Maintenance,
+    /// A VM that was powered on, on this host, and runs there again.
+    Vm(MoRef),
 }
 
 impl Compensation {
@@ -253,12 +256,15 @@ impl Compensation {
     pub fn to_marker(&self) -> [String; 3] {
         match self {
             Self::Maintenance => ["maintenance".to_owned(), "-".to_owned(), "out".to_owned()],
+            Self::Vm(vm) => ["vm".to_owned(), vm.id.clone(), "on".to_owned()],
         }
     }
 
     /// From a marker; none if it is of a kind that this program does not know.
     pub fn from_marker(text: &[String; 3]) -> Option<Self> {
-        [Self::Maintenance].into_iter().find(|comp| comp.to_marker() == *text)
+        let [_, subject, _] = text;
+        let vm = Self::Vm(MoRef { kind: managed::VIRTUAL_MACHINE.to_owned(), id: subject.clone() });
+        [Self::Maintenance, vm].into_iter().find(|comp| comp.to_marker() == *text)
     }
 }
 
@@ -266,6 +272,7 @@ impl fmt::Display for Compensation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Maintenance => f.write_str("maintenance mode"),
+            Self::Vm(vm) => write!(f, "power of the VM {}", vm.id),
         }
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn armed(marker: &Marker) -> Vec<Compensation> {
 
 /// What a visit remembers when nothing but the marker is left of it.
 pub(super) fn memory(marker: &Marker) -> Memory {
-    let armed = armed(marker).contains(&Compensation::Maintenance);
+    let comps = armed(marker);
+    let armed = comps.contains(&Compensation::Maintenance);
     Memory {
         begun: marker.phase.is_changed(),
         maintenance: match marker.phase {
@@ -99,7 +100,13 @@ pub(super) fn memory(marker: &Marker) -> Memory {
         // What is early goes out before the first reboot.
         early_graphics_sent: marker.last.is_some(),
         written_since_reboot: marker.phase == MarkerPhase::Changing,
-        vms: Vec::new(),
+        vms: comps
+            .into_iter()
+            .filter_map(|comp| match comp {
+                Compensation::Vm(vm) => Some(vm),
+                Compensation::Maintenance => None,
+            })
+            .collect(),
         baseline: Some(marker.base.clone()),
     }
 }

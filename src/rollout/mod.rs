@@ -36,6 +36,7 @@ mod state;
 mod step;
 mod verify;
 mod visit;
+mod vms;
 
 pub use dir::{Reach, RunDir, Spent, StateDir, StateError};
 pub use engine::{Engine, abort, apply, apply_into, resume, resume_from_live, retry, status};

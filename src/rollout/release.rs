@@ -12,6 +12,12 @@ impl Run<'_> {
     /// The host is as it should be: what is armed is put back, the marker is cleared.
     pub(super) async fn release(&mut self, host: &HostPlan) -> Result<(), RunError> {
         let record = self.read(host).await;
+        self.disarm_vms(host, &record)?;
+        let open: Vec<String> = self.armed_vms(host).into_iter().map(|vm| vm.id).collect();
+        if !open.is_empty() {
+            let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
+            return self.hold(host, Held::Taken { what }).await;
+        }
         self.disarm(host, &record)?;
         let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
         self.give_back(host, &record, outcome).await
@@ -64,9 +70,10 @@ impl Run<'_> {
     /// The visit ends here. A host that is as it was gets its marker off; any other stays closed and
     /// says how it was left.
     pub(super) async fn leave(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let record = self.read(host).await;
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
-        let mut notes = Vec::new();
+        // What failed before anything was changed gives the VMs back that it stopped.
+        let mut notes = if failed && !self.state_of(host).changed { self.give_way(host).await? } else { Vec::new() };
+        let record = self.read(host).await;
         // What still enters at our request is not given up yet.
         let enters =
             self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record) != Ok(None);

@@ -218,7 +218,7 @@ impl HostState {
         match event {
             Event::VisitPlanned { visit, memory, .. } => {
                 self.visit = Some(visit.clone());
-                self.memory = memory.clone();
+                self.memory = memory.as_ref().clone();
                 self.running = None;
                 self.gate.clear();
             }
@@ -240,7 +240,14 @@ impl HostState {
                 self.changed = false;
                 self.reboot_asked = None;
             }
-            Event::Armed { comp } if !self.armed.contains(comp) => self.armed.push(comp.clone()),
+            Event::Armed { comp } if !self.armed.contains(comp) => {
+                self.armed.push(comp.clone());
+                if let Compensation::Vm(vm) = comp
+                    && !self.memory.vms.contains(vm)
+                {
+                    self.memory.vms.push(vm.clone());
+                }
+            }
             Event::Undone { comp } => self.disarm(comp),
             Event::LeftAlone { comp, found } => {
                 self.disarm(comp);
@@ -311,6 +318,7 @@ impl HostState {
         self.armed.retain(|armed| armed != comp);
         match comp {
             Compensation::Maintenance => self.memory.maintenance = OurMaintenance::NotAsked,
+            Compensation::Vm(vm) => self.memory.vms.retain(|stopped| stopped != vm),
         }
     }
 }

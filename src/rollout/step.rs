@@ -15,7 +15,7 @@ use super::mark::NotMarked;
 use super::marker::Owner;
 use super::run::{Deadline, Run};
 use super::visit::view_of;
-use super::{Compensation, Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
+use super::{Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
 use crate::model::{HostView, MoRef};
 use crate::plan::{Check, HostPlan, Memory, OurMaintenance, Step};
 use crate::vim25::wire::names::fault;
@@ -69,9 +69,7 @@ impl Run<'_> {
         }
         let name = &host.host.name;
         let kind = StepKind::from(step);
-        if kind == StepKind::EnterMaintenance && !self.state_of(host).armed.contains(&Compensation::Maintenance) {
-            self.rec.host(name, Event::Armed { comp: Compensation::Maintenance })?;
-        }
+        self.arm(host, step)?;
         if let Err(why) = self.mark_step(host, step).await? {
             return self.not_begun(host, why).await;
         }
@@ -242,12 +240,14 @@ impl Run<'_> {
     ) -> Result<Attempt, RunError> {
         self.rec.host(&host.host.name, Event::TaskSeen { step: step.into(), key: task.clone() })?;
         let limit = if matches!(step, Step::Reboot { .. }) { Deadline::of(INITIATE) } else { deadline };
-        let untouched = matches!(step, Step::EnterMaintenance { .. }) && !self.state_of(host).changed;
+        let untouched = matches!(step, Step::EnterMaintenance { .. })
+            && !self.state_of(host).changed
+            && self.armed_vms(host).is_empty();
         let signal = self.interrupt.clone();
         let end = tokio::select! {
             biased;
             () = signal.first(), if untouched => None,
-            end = Box::pin(self.follow(host, step, task, limit)) => Some(end),
+            end = Box::pin(self.follow_watching(host, step, task, limit)) => Some(end),
         };
         let Some(end) = end else {
             self.note_signal()?;
@@ -276,7 +276,8 @@ impl Run<'_> {
         }
         let timed_out = info.error.as_ref().is_some_and(|error| error.involves(fault::TIMEDOUT));
         let class = if timed_out { FailureClass::Timeout } else { FailureClass::Fault };
-        Attempt::Failed(class, why(info))
+        let left = self.left_on(host).await;
+        Attempt::Failed(class, std::iter::once(why(info)).chain(left).collect::<Vec<_>>().join("; "))
     }
 
     /// Our own deadline passed: that is no failure of the task. It is cancelled, and the host decides.
@@ -284,10 +285,12 @@ impl Run<'_> {
         let cancelled = Box::pin(self.cancel(task)).await;
         match self.is_closed(host).await {
             Some(true) => Attempt::Sent(How::Did),
-            Some(false) => Attempt::Failed(
-                FailureClass::Timeout,
-                format!("it did not end within our deadline; {cancelled}; the host is not in maintenance mode"),
-            ),
+            Some(false) => {
+                let said =
+                    format!("it did not end within our deadline; {cancelled}; the host is not in maintenance mode");
+                let left = self.left_on(host).await;
+                Attempt::Failed(FailureClass::Timeout, std::iter::once(said).chain(left).collect::<Vec<_>>().join("; "))
+            }
             None => Attempt::Failed(
                 FailureClass::Timeout,
                 format!("it did not end within our deadline; {cancelled}; the host cannot be read"),

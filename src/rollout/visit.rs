@@ -201,7 +201,7 @@ impl Run<'_> {
             memory.baseline = Some(plan::baseline(host, view));
             self.dir.keep_before(name, record)?;
         }
-        self.rec.host(name, Event::VisitPlanned { visit, facts: SeenFacts::of(record), memory })?;
+        self.rec.host(name, Event::VisitPlanned { visit, facts: SeenFacts::of(record), memory: Box::new(memory) })?;
         self.rearm(host)
     }
 
@@ -210,6 +210,9 @@ impl Run<'_> {
         let state = self.state_of(host);
         if state.memory.maintenance != OurMaintenance::NotAsked && !state.armed.contains(&Compensation::Maintenance) {
             self.rec.host(&host.host.name, Event::Armed { comp: Compensation::Maintenance })?;
+        }
+        for vm in self.memory_of(host).vms {
+            self.arm_one(host, Compensation::Vm(vm))?;
         }
         Ok(())
     }

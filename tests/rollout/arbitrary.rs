@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use poolwright::model::{Baseline, Fact, HostName, Marker, MarkerPhase, MoRef};
-use poolwright::plan::{GateCheck, Impact, Memory, Reboots, Refusal, Step, Verdict, Visit};
+use poolwright::plan::{GateCheck, Impact, Reboots, Refusal, Step, Verdict, Visit};
 use poolwright::rollout::{
     Compensation, Entry, Event, FailureClass, Held, HostPhase, How, LeftAs, Outcome, Resumed, RunOutcome, SeenFacts,
     Signal, Stage, StepKind,
@@ -42,6 +42,13 @@ fn held() -> impl Strategy<Value = Held> {
         Just(Held::ForeignMarker { run: "01OTHER".into() }),
         Just(Held::MarkerNotWritten { why: "it did not read back".to_owned() }),
         Just(Held::Budget { pool: "p".to_owned(), most: 1, down: vec!["esx-2: in maintenance".to_owned()] }),
+    ]
+}
+
+fn comps() -> impl Strategy<Value = Compensation> {
+    prop_oneof![
+        Just(Compensation::Maintenance),
+        (1..4u32).prop_map(|vm| Compensation::Vm(MoRef { kind: "VirtualMachine".to_owned(), id: format!("vm-{vm}") })),
     ]
 }
 
@@ -107,7 +114,6 @@ pub fn event() -> impl Strategy<Value = Event> {
         in_maintenance: Fact::Known(false),
         boot_time: Fact::unknown("no"),
     };
-    let comp = Compensation::Maintenance;
     prop_oneof![
         Just(run_started()),
         prop_oneof![Just(Resumed::Journal), Just(Resumed::Live), Just(Resumed::Abort)]
@@ -116,14 +122,14 @@ pub fn event() -> impl Strategy<Value = Event> {
         proptest::collection::vec(steps(), 0..3).prop_map(move |steps| Event::VisitPlanned {
             visit: visit(steps),
             facts: facts.clone(),
-            memory: Memory::default(),
+            memory: Box::default(),
         }),
         proptest::collection::vec(steps(), 0..3)
             .prop_map(|steps| Event::VisitReplanned { why: "read again".to_owned(), visit: visit(steps) }),
         proptest::option::of(marker().prop_map(Box::new)).prop_map(|marker| Event::MarkerWritten { marker }),
-        Just(Event::Armed { comp: comp.clone() }),
-        Just(Event::Undone { comp: comp.clone() }),
-        Just(Event::LeftAlone { comp, found: "out already".to_owned() }),
+        comps().prop_map(|comp| Event::Armed { comp }),
+        comps().prop_map(|comp| Event::Undone { comp }),
+        comps().prop_map(|comp| Event::LeftAlone { comp, found: "out already".to_owned() }),
         (steps(), 1..4u32).prop_map(|(step, attempt)| Event::StepStarted {
             step,
             attempt,

@@ -22,6 +22,8 @@ struct Change {
     /// The pool's groups of GPUs.
     to: &'static str,
     readings: &'static str,
+    /// VMs of the cluster.
+    vms: &'static str,
     impact: Impact,
     /// Reboots that it takes.
     reboots: u32,
@@ -34,6 +36,7 @@ const NONE: Change = Change {
     from: "{passthrough: {label: train}}",
     to: "[{mode: {passthrough: {label: infer}}}]",
     readings: "{}",
+    vms: "[]",
     impact: Impact::None,
     reboots: 0,
     points: (22, 7),
@@ -42,6 +45,7 @@ const MAINTENANCE: Change = Change {
     from: "{vgpu: {size: same}}",
     to: "[{mode: {vgpu: {size: mixed}}}]",
     readings: "{}",
+    vms: "[]",
     impact: Impact::Maintenance,
     reboots: 0,
     points: (32, 11),
@@ -50,6 +54,7 @@ const ONE_REBOOT: Change = Change {
     from: "{vgpu: {size: same}}",
     to: "[{mode: {passthrough: {label: train}}}]",
     readings: "{}",
+    vms: "[]",
     impact: Impact::Reboot,
     reboots: 1,
     points: (36, 13),
@@ -60,9 +65,19 @@ const TWO_REBOOTS: Change = Change {
     // through is due after the first reboot, and the second makes it active.
     to: "[{select: {count: 1}, mode: {vgpu: {size: same}}}]",
     readings: "{whilePassthrough: ignored}",
+    vms: "[]",
     impact: Impact::Reboot,
     reboots: 2,
     points: (46, 18),
+};
+/// Three VMs are stopped and started again, one is moved by DRS.
+const VMS: Change = Change {
+    vms: "[{name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
+          {name: train-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
+          {name: train-3, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
+          {name: web-1, host: esx-01, power: on}]",
+    points: (54, 18),
+    ..MAINTENANCE
 };
 
 fn lab(change: &Change) -> Lab {
@@ -79,13 +94,15 @@ spec:
       clusters:
         - name: gpu-a
           ha: {{enabled: true}}
+          drs: {{level: fullyAutomated}}
+          vms: {}
           hosts:
             - names: "esx-[01-02]"
               driver: {{component: NVD-AIE-800, version: 580.95.02}}
               gpus: [{{model: h100-nvl-94, count: 2, mode: {}}}]
               boot: {{down: 90s, flaps: 1, stale: 20s}}
 "#,
-        change.readings, change.from
+        change.readings, change.vms, change.from
     );
     let documents = format!(
         r#"
@@ -104,6 +121,7 @@ spec:
   gpuModel: h100-nvl-94
   gpuCount: 2
   gpus: {}
+  vms: {{mayStop: [{{name: "train-*"}}]}}
   rollout: {{maxUnavailable: 1, maxReboots: 2}}
 "#,
         change.to
@@ -199,6 +217,10 @@ async fn crash(case: &str, change: &Change, point: Point, pause: Duration, from_
         };
         assert_eq!(asked(lab, once), expected, "{case}: {once}");
     }
+    let stopped = lab.world.tally().vms.into_iter().filter(|(name, _)| name.starts_with("train-"));
+    for (name, vm) in stopped {
+        assert_eq!((vm.on, vm.host.as_str(), vm.stops, vm.starts), (true, "esx-01", 1, 1), "{case}: {name}");
+    }
     assert_eq!(lab.plan().await.hosts, [], "{case}");
 }
 
@@ -231,4 +253,9 @@ async fn a_change_with_one_reboot_survives_a_crash_anywhere() {
 #[tokio::test(start_paused = true)]
 async fn a_change_with_two_reboots_survives_a_crash_anywhere() {
     crash_everywhere(&TWO_REBOOTS).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_stops_vms_survives_a_crash_anywhere() {
+    crash_everywhere(&VMS).await;
 }

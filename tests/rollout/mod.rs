@@ -14,4 +14,5 @@ mod reboots;
 pub mod scene;
 mod table;
 mod trap;
+mod vms;
 mod ways;

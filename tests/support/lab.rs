@@ -100,7 +100,11 @@ impl Lab {
     pub async fn plan(&self) -> Plan {
         let fleet = self.connect().await;
         let resolved = self.resolve(&fleet).await;
-        let observed = fleet.facts(&hosts(&resolved)).await;
+        // The other hosts of the clusters, too, as the commands do: they may have to take VMs.
+        let roster = fleet.roster().await.unwrap();
+        let of_a_pool = |host: &HostRef| resolved.desired.pools.iter().any(|pool| *pool.cluster == host.cluster);
+        let around: Vec<HostRef> = roster.hosts.into_iter().filter(of_a_pool).collect();
+        let observed = fleet.facts(&around).await;
         let plan = plan::plan(&resolved.desired, &observed, &[], TOOL, fleet.now());
         fleet.close().await.unwrap();
         plan

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::model::{Fact, PlanId, RunId};
-use crate::plan::{Impact, Memory, Reboots, Refusal, Step, Visit};
+use crate::plan::{Impact, Reboots, Refusal, Step, Visit};
 use crate::rollout::{Compensation, Entry, Event, FailureClass, Held, Outcome, RunOutcome, SeenFacts, StepKind, fold};
 
 fn at(minute: i64) -> Timestamp {
@@ -25,7 +25,7 @@ fn journal() -> Vec<Entry> {
             in_maintenance: Fact::Known(false),
             boot_time: Fact::Absent,
         },
-        memory: Memory::default(),
+        memory: Box::default(),
     };
     let started = |step| Event::StepStarted { step, attempt: 1, server_time: at(1), again: None };
     let left_as = LeftAs {

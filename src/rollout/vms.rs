@@ -1,0 +1,218 @@
+//! VMs that a visit stops: remembered before the first of them is stopped, started again where they
+//! ran, and watched while the host closes.
+
+use std::time::Duration;
+
+use super::effect::{Sent, entering};
+use super::run::{Deadline, Run};
+use super::visit::view_of;
+use super::{Compensation, Event, RunError, chain};
+use crate::model::{Fact, HostRecord, MoRef, PowerState};
+use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify};
+use crate::vim25::{Error, TaskEnd};
+
+/// Between two looks at what is left on a host that closes: a move takes minutes.
+const WATCH: Duration = Duration::from_secs(60);
+/// Between two looks at a VM that starts.
+const LOOK: Duration = Duration::from_secs(5);
+
+impl Run<'_> {
+    /// Arms what a step changes and what is put back: maintenance, and all VMs that the visit stops
+    /// before the first of them is (FORMATS "Marker").
+    pub(super) fn arm(&mut self, host: &HostPlan, step: &Step) -> Result<(), RunError> {
+        if matches!(step, Step::StartClosing { .. } | Step::EnterMaintenance { .. }) {
+            self.arm_one(host, Compensation::Maintenance)?;
+        }
+        if matches!(step, Step::StartClosing { .. } | Step::StopVm { .. }) {
+            let planned = self.state_of(host).visit.as_ref().map(|visit| visit.steps.as_slice()).unwrap_or_default();
+            let stops: Vec<MoRef> = planned.iter().chain([step]).filter_map(stopped_by).collect();
+            for vm in stops {
+                self.arm_one(host, Compensation::Vm(vm))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The VMs that are armed.
+    pub(super) fn armed_vms(&self, host: &HostPlan) -> Vec<MoRef> {
+        let vm = |comp: &Compensation| match comp {
+            Compensation::Vm(vm) => Some(vm.clone()),
+            Compensation::Maintenance => None,
+        };
+        self.state_of(host).armed.iter().filter_map(vm).collect()
+    }
+
+    /// Arms one, unless it is.
+    pub(super) fn arm_one(&mut self, host: &HostPlan, comp: Compensation) -> Result<(), RunError> {
+        if self.state_of(host).armed.contains(&comp) {
+            return Ok(());
+        }
+        self.rec.host(&host.host.name, Event::Armed { comp })
+    }
+
+    /// As [`Run::follow`]; while a host closes, what is left on it is told.
+    pub(super) async fn follow_watching(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        task: &MoRef,
+        deadline: Deadline,
+    ) -> Result<TaskEnd, Error> {
+        let mut what = vec![format!("the task {} ({})", task.id, super::StepKind::from(step))];
+        let watched = matches!(step, Step::EnterMaintenance { .. });
+        loop {
+            let slice = if watched { deadline.left().min(WATCH) } else { deadline.left() };
+            let end = self.follow(host, step, task, &what, deadline, slice).await?;
+            if !matches!(end, TaskEnd::Deadline(_)) || deadline.passed() {
+                return Ok(end);
+            }
+            what.truncate(1);
+            what.extend(self.left_on(host).await);
+        }
+    }
+
+    /// The VMs that keep a host from closing, and what DRS says of them.
+    pub(super) async fn left_on(&self, host: &HostPlan) -> Option<String> {
+        let record = self.read(host).await;
+        let vms = view_of(&record).ok()?.vms.known()?;
+        let faults = match self.fleet.cluster(&host.host).await {
+            Fact::Known(cluster) => cluster.drs_faults,
+            Fact::Absent => Fact::Absent,
+            Fact::Unknown { why } => Fact::Unknown { why },
+        };
+        let on = vms.iter().filter(|vm| !vm.vcls && vm.power == Fact::Known(PowerState::On));
+        let left: Vec<String> = on
+            .map(|vm| {
+                let name = vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string());
+                let said = faults.known().into_iter().flatten().filter(|fault| fault.vm.known() == Some(&vm.moref));
+                let reasons: Vec<&str> =
+                    said.flat_map(|fault| fault.reasons.iter().map(|reason| reason.said.as_str())).collect();
+                if reasons.is_empty() { name } else { format!("{name} ({})", reasons.join("; ")) }
+            })
+            .collect();
+        (!left.is_empty()).then(|| format!("still powered on there: {}", left.join(", ")))
+    }
+
+    /// The visit ends before anything was changed: its entering is cancelled, and what it stopped is
+    /// started again. What does not succeed stays armed, and is said.
+    pub(super) async fn give_way(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let state = self.state_of(host);
+        if self.armed_vms(host).is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = state.memory.maintenance == OurMaintenance::Asked;
+        let record = self.read(host).await;
+        if asked && let Err(why) = self.stop_entering(host, &record).await {
+            return Ok(vec![format!("it still enters maintenance mode: {why}")]);
+        }
+        self.restart(host).await
+    }
+
+    /// Starts the VMs that are armed, on a host that is open; the answer is what did not succeed.
+    pub(super) async fn restart(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut failed = Vec::new();
+        for vm in self.armed_vms(host) {
+            let (name, gpus) = match host.fates.iter().find(|fate| fate.vm == vm) {
+                Some(fate) => (fate.name.clone(), fate.gpus.clone()),
+                None => (vm.id.clone(), Vec::new()),
+            };
+            let step = Step::StartVm { vm: vm.clone(), name: name.clone(), gpus };
+            match self.start_again(host, &step).await {
+                Ok(()) => self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Vm(vm) })?,
+                Err(why) => failed.push(format!("{name} was not started again: {why}")),
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Powers a VM on, pinned to this host, and proves it.
+    async fn start_again(&mut self, host: &HostPlan, step: &Step) -> Result<(), String> {
+        let deadline = Deadline::of(step.deadline(&self.pace));
+        let mut sent = false;
+        loop {
+            let record = self.read(host).await;
+            let waiting_for = match self.look_at_start(host, step, &record, sent).await? {
+                Started::Yes => return Ok(()),
+                Started::Due => {
+                    match Box::pin(self.send(host, step, view_of(&record)?)).await {
+                        Sent::Task(task) => {
+                            if let Err(error) = self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
+                                tracing::warn!(host = %host.host.name, "{}", chain(&error));
+                            }
+                        }
+                        Sent::Stored | Sent::Unclear(_) => {}
+                        Sent::Refused(why) | Sent::Again(why) | Sent::Theirs(why) => return Err(why),
+                    }
+                    sent = true;
+                    continue;
+                }
+                Started::NotYet(waiting_for) => waiting_for,
+            };
+            if deadline.passed() {
+                return Err(format!("waited in vain for {}", waiting_for.join("; ")));
+            }
+            self.tell(host, Some(step.into()), &waiting_for, deadline, None);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn look_at_start(
+        &self,
+        host: &HostPlan,
+        step: &Step,
+        record: &HostRecord,
+        sent: bool,
+    ) -> Result<Started, String> {
+        if let Some(task) = entering(record)? {
+            return Err(format!("the host enters maintenance mode ({})", task.id));
+        }
+        let (view, memory) = (view_of(record)?, self.memory_of(host));
+        match step.check(host, view, &memory) {
+            Check::AlreadyDone { .. } => return Ok(Started::Yes),
+            Check::Ready if !sent => return Ok(Started::Due),
+            Check::Refused { expected, found } => return Err(format!("expected {expected}, found {found}")),
+            Check::Ready | Check::InFlight { .. } => {}
+        }
+        match step.verify(host, view, &memory) {
+            Verify::Reached { .. } => Ok(Started::Yes),
+            Verify::Settling { waiting_for } | Verify::NotYet { waiting_for } => Ok(Started::NotYet(waiting_for)),
+        }
+    }
+
+    /// Looks at the VMs that are armed, at the end of a good visit: on where they ran, or left off as
+    /// planned.
+    pub(super) fn disarm_vms(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
+        let Ok(view) = view_of(record) else { return Ok(()) };
+        let Fact::Known(vms) = &view.vms else { return Ok(()) };
+        for vm in self.armed_vms(host) {
+            let comp = Compensation::Vm(vm.clone());
+            let left_off = host.fates.iter().any(|fate| fate.vm == vm && matches!(fate.fate, Fate::LeftOff { .. }));
+            let power = vms.iter().find(|found| found.moref == vm).map(|found| &found.power);
+            let event = match power {
+                Some(Fact::Known(PowerState::On)) => Event::Undone { comp },
+                Some(Fact::Known(PowerState::Off)) if left_off => {
+                    Event::LeftAlone { comp, found: "left off, as planned".to_owned() }
+                }
+                None => Event::LeftAlone { comp, found: "not on this host any more".to_owned() },
+                // It should run again, or nobody knows: it stays armed.
+                Some(_) => continue,
+            };
+            self.rec.host(&host.host.name, event)?;
+        }
+        Ok(())
+    }
+}
+
+/// How far a VM is that is to be started.
+enum Started {
+    Yes,
+    Due,
+    NotYet(Vec<String>),
+}
+
+fn stopped_by(step: &Step) -> Option<MoRef> {
+    match step {
+        Step::StopVm { vm, .. } => Some(vm.clone()),
+        _ => None,
+    }
+}
