@@ -56,22 +56,27 @@ pub struct LoggingError {
 }
 
 /// Starts the log on stderr. `filter` (`debug`, `poolwright::vim25=trace`) wins over `verbosity`,
-/// the number of `-v`: 0 nothing, 1 info, 2 debug, 3 trace, of this crate alone.
+/// the number of `-v`: 0 only warnings that something is tried again, 1 info, 2 debug, 3 trace, of this crate alone.
 ///
 /// # Errors
 /// [`LoggingError`] if the filter cannot be read.
 pub fn start(verbosity: u8, filter: Option<&str>, colour: bool) -> Result<(), LoggingError> {
     let level = match verbosity {
-        0 => "off",
+        0 => "poolwright::base::retry=warn",
         1 => "poolwright=info",
         2 => "poolwright=debug",
         _ => "poolwright=trace",
     };
+    // Without being asked it is talk like any other; a log says when and where from.
+    let talk = verbosity == 0 && filter.is_none();
     let filter = filter.unwrap_or(level);
     let filter = EnvFilter::try_new(filter).map_err(|source| LoggingError { filter: filter.to_owned(), source })?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(Redacting);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour).with_writer(Redacting);
     // A second start (two commands in one process, as tests do) keeps the first log.
-    let _ = subscriber.try_init();
+    let _ = match talk {
+        true => log.without_time().with_target(false).with_level(false).try_init(),
+        false => log.try_init(),
+    };
     Ok(())
 }
 

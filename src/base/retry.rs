@@ -27,6 +27,10 @@ impl backoff::Clock for TokioClock {
     }
 }
 
+/// A wait that people should know of: with waits that double, the tries before it lasted as long. What
+/// is over sooner is nothing to be told.
+const WORTH_SAYING: Duration = Duration::from_secs(4);
+
 /// Tries until it succeeds, fails for good, or the policy ends; then the last error is returned.
 ///
 /// Waits have no jitter: one run has one client for one server, so there is nobody to fall into step
@@ -54,7 +58,11 @@ where
         clock: TokioClock,
     };
     let said = |error: E, wait: Duration| {
-        tracing::warn!(seconds = wait.as_secs_f32(), "{error}: trying again");
+        if wait >= WORTH_SAYING {
+            tracing::warn!("{error}; trying again in {} s", wait.as_secs());
+        } else {
+            tracing::info!("{error}; trying again in {} ms", wait.as_millis());
+        }
     };
     let operation = || {
         let running = attempt();

@@ -263,3 +263,18 @@ fn sim_reset_puts_the_fleet_back() {
     folder.write("world.yaml", WORLD.replace("8.0.3", "9.0.0"));
     insta::assert_snapshot!(folder.run("discover --world world.yaml").expect(3).shown());
 }
+
+/// A server that is away for a while is waited for, and that is said without being asked.
+#[test]
+fn a_wait_for_a_server_that_is_away_is_said() {
+    let folder = Folder::lab(&[("l40s", L40S)]);
+    let away = WORLD.replacen(
+        "  datacenters:",
+        "  faults: [{method: RetrievePropertiesEx, times: 5, then: {status: 503}}]\n  datacenters:",
+        1,
+    );
+    folder.write("world.yaml", away);
+    let ended = folder.run("discover --world world.yaml").expect(0);
+    assert!(ended.stderr.contains("trying again in 4 s"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains(" ms"), "what is over in a moment is not told: {}", ended.stderr);
+}
