@@ -158,6 +158,16 @@ impl Run<'_> {
             }
             Owner::Other(held) => return Ok(Attempt::Failed(FailureClass::Refused, held.to_string())),
         }
+        // Its goal is that the task runs: whose it is decides.
+        if matches!(step, Step::StartClosing { .. })
+            && let Ok(Some(task)) = effect::entering(&record)
+        {
+            match Box::pin(self.whose(&task)).await {
+                Ok(None) => {}
+                Ok(Some(why)) => return Ok(Attempt::Failed(FailureClass::Refused, why)),
+                Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
+            }
+        }
         let asked = attempt > 1 || is_asked(before, step);
         let how = if asked { How::Did } else { How::Already };
         let task = match step.check(host, view, before) {

@@ -132,7 +132,7 @@ async fn properties(scene: &Scene) -> BTreeSet<(String, String)> {
 }
 
 fn scenes() -> Vec<(&'static str, Scene)> {
-    let vms = "boot: {down: 90s}\n          vms: [{name: web, host: esx-01, power: on}, {name: old, host: esx-01, \
+    let vms = "[{name: web, host: esx-01, power: on}, {name: old, host: esx-01, \
                power: off, devices: [{vgpu: nvidia_h100l-47c}]}]";
     vec![
         ("to passthrough", Scene { hosts: 2, ..Scene::default() }),
@@ -142,7 +142,7 @@ fn scenes() -> Vec<(&'static str, Scene)> {
         ),
         ("size", Scene { to: "[{mode: {vgpu: {size: mixed}}}]", ..Scene::default() }),
         ("as wished", Scene { to: "[{mode: {vgpu: {size: same}}}]", ..Scene::default() }),
-        ("with VMs", Scene { host: vms, ..Scene::default() }),
+        ("with VMs", Scene { vms, ..Scene::default() }),
         ("in maintenance", Scene { host: "maintenance: true", ..Scene::default() }),
         ("marked", Scene { host: "fields: {poolwright.run: mine}", ..Scene::default() }),
     ]
