@@ -71,6 +71,9 @@ impl Rule {
             "PW-VM-04" => "change its GPU devices, or say `vms.onMismatch: leaveOff` and select it in `vms.mayStop`",
             "PW-VM-05" => "pause its owner first, or move the VM away by it",
             "PW-VM-06" => "install or start VMware Tools in it, or shut it down by hand",
+            "PW-VM-10" => {
+                "plan again before that host is due, or make room: DRS may find some that the plan does not see"
+            }
             "PW-VM-08" => "start it elsewhere, or change its GPU devices; its owner should know",
             "PW-ACC-01" => "look at the finding again; then remove the acceptance or give it a new date",
             "PW-ACC-03" => "remove it: what it is about must be mended",

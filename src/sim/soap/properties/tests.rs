@@ -24,9 +24,10 @@ spec:
               driver: {component: D, version: "1"}
               alarms: [{name: hot, status: red}]
               fields: {note: x}
-              gpus: [{model: h100-nvl-94, mode: {vgpu: {size: mixed}}}, {model: t4, numa: [1], mode: {passthrough: {}}}]
+              gpus: [{model: h100-nvl-94, mode: {vgpu: {size: mixed}}}, {model: t4, numa: [1], mode: {passthrough: {label: x}}}]
           vms:
-            - {name: a, host: esx-01, power: on, vcls: true, devices: [{vgpu: nvidia_h100l-47c}, {directPath: "0000:97:00.0"}, {dynamicDirectPath: x}]}
+            - {name: a, host: esx-01, power: on, vcls: true, devices: [{vgpu: nvidia_h100l-47c}, {dynamicDirectPath: x}]}
+            - {name: b, host: esx-01, devices: [{directPath: "0000:97:00.0"}]}
 "#;
 
 fn check(declared: Option<&str>, value: &Value, at: &str) {
