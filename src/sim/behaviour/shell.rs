@@ -125,7 +125,7 @@ impl Moment<'_> {
         }
     }
 
-    /// `/etc/init.d/nvdGpuMgmtDaemon VERB` (gpu-catalog HOST-10; what it prints is [U]).
+    /// `/etc/init.d/nvdGpuMgmtDaemon VERB` (gpu-catalog HOST-10; what it prints is unverified).
     fn monitor_daemon(&mut self, number: u32, verb: &str, who: &str, hollow: bool) -> Printed {
         let Some(host) = self.state.hosts.get_mut(&number) else { return Printed::default() };
         if host.driver.is_none() || host.shell.monitor == Monitor::Absent {

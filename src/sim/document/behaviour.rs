@@ -88,8 +88,8 @@ pub enum HaInMaintenance {
     Runs,
 }
 
-/// Readings of `vgpuMode` after `nvidia-smi -mig` (vsphere-gpu §2.1: "whether hostd notices without
-/// refresh is [U]").
+/// Readings of `vgpuMode` after `nvidia-smi -mig` (vsphere-gpu §2.1: whether hostd notices without
+/// a refresh is unverified).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum MigVisible {
@@ -112,7 +112,7 @@ pub enum VmFaults {
     InCall,
 }
 
-/// Readings of how ESXi's SSH server takes a password (stack: "what a real ESXi offers: [NV]").
+/// Readings of how ESXi's SSH server takes a password (stack: what a real ESXi offers is not verified).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SshPassword {
