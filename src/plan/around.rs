@@ -1,10 +1,12 @@
 //! What is around a host: the cluster, and the hosts that may take its VMs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::blocks::powered_on_vms;
-use crate::model::{ClusterView, Fact, HostRecord, HostRef, MoRef, Observed};
+use crate::model::{ClusterView, Fact, HostRecord, HostRef, HostView, MoRef, Observed};
 
 /// What is around a host, read just before its visit is planned: the fates of its VMs are made from
 /// it.
@@ -59,23 +61,53 @@ impl<'a> From<&'a Around> for Near<'a> {
     }
 }
 
-impl<'a> Near<'a> {
-    /// What an observation shows around a host.
-    pub fn of(host: &HostRef, observed: &'a Observed) -> Self {
-        let mut near = Self::whole(&host.cluster, observed);
-        near.neighbours.retain(|record| record.host.moref != host.moref);
+/// What an observation shows around hosts, by cluster: looked up for each host of a large fleet.
+pub(super) struct Surroundings<'a> {
+    observed: &'a Observed,
+    hosts: BTreeMap<&'a str, Vec<&'a HostRecord>>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Sorts the hosts by their clusters.
+    pub fn of(observed: &'a Observed) -> Self {
+        let mut hosts: BTreeMap<&str, Vec<&HostRecord>> = BTreeMap::new();
+        for record in observed.hosts.values() {
+            hosts.entry(&record.host.cluster).or_default().push(record);
+        }
+        Self { observed, hosts }
+    }
+
+    /// What is around a host. Its neighbours matter only where a VM has to go somewhere.
+    pub fn near(&self, host: &HostRef, view: &HostView) -> Near<'a> {
+        let mut near = self.cluster(&host.cluster);
+        if powered_on_vms(view).is_ok_and(|vms| vms.is_empty()) {
+            return near;
+        }
+        let others = self.hosts_of(&host.cluster).iter().filter(|record| record.host.moref != host.moref);
+        near.neighbours = others.copied().collect();
         near
     }
 
     /// A whole cluster.
-    pub fn whole(cluster: &str, observed: &'a Observed) -> Self {
-        Self {
-            cluster: match observed.clusters.get(cluster) {
-                Some(cluster) => cluster.as_ref(),
-                None => Fact::unknown("the cluster was not read"),
-            },
-            neighbours: observed.hosts.values().filter(|record| record.host.cluster == cluster).collect(),
-            hot_migrate: &observed.hot_migrate,
-        }
+    pub fn whole(&self, cluster: &str) -> Near<'a> {
+        Near { neighbours: self.hosts_of(cluster).to_vec(), ..self.cluster(cluster) }
+    }
+
+    /// The record of a host.
+    pub fn record(&self, host: &HostRef) -> Option<&'a HostRecord> {
+        self.observed.hosts.get(&host.path)
+    }
+
+    fn hosts_of(&self, cluster: &str) -> &[&'a HostRecord] {
+        self.hosts.get(cluster).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// A cluster without its hosts.
+    fn cluster(&self, cluster: &str) -> Near<'a> {
+        let seen = match self.observed.clusters.get(cluster) {
+            Some(cluster) => cluster.as_ref(),
+            None => Fact::unknown("the cluster was not read"),
+        };
+        Near { cluster: seen, neighbours: Vec::new(), hot_migrate: &self.observed.hot_migrate }
     }
 }

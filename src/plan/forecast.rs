@@ -1,17 +1,17 @@
 //! What the order of the hosts does to their VMs: each host was judged on the fleet as it is, and the
 //! hosts before it leave it another one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::after::{After, guest};
-use super::around::Near;
+use super::around::Surroundings;
 use super::room::{Guest, NoRoom, Room};
 use super::{Bounds, Fate, HostPlan, Impact};
-use crate::model::{Fact, Finding, HostName, HostView, MoRef, Observed, Rule, VmView};
+use crate::model::{Fact, Finding, HostName, HostView, MoRef, Rule, VmView};
 
 /// Raises the bounds by the VMs that may have come from the hosts before, and says which hosts would
 /// then find no room. `hosts`: in the order of their visits.
-pub(super) fn forecast(hosts: &mut [HostPlan], observed: &Observed) -> Vec<Finding> {
+pub(super) fn forecast(hosts: &mut [HostPlan], around: &Surroundings) -> Vec<Finding> {
     let mut came: BTreeMap<String, u32> = BTreeMap::new();
     for host in hosts.iter_mut().filter(|host| closes(host)) {
         // DRS chooses, so all of them may have come to this one.
@@ -20,8 +20,13 @@ pub(super) fn forecast(hosts: &mut [HostPlan], observed: &Observed) -> Vec<Findi
         host.bounds.moves = host.bounds.moves.saturating_add(*before);
         *before = before.saturating_add(moves);
     }
-    let clusters: BTreeSet<&str> = hosts.iter().map(|host| host.host.cluster.as_str()).collect();
-    clusters.into_iter().flat_map(|cluster| in_cluster(cluster, hosts, observed)).collect()
+    let mut clusters: BTreeMap<&str, Vec<&HostPlan>> = BTreeMap::new();
+    for host in hosts.iter().filter(|host| closes(host)) {
+        clusters.entry(&host.host.cluster).or_default().push(host);
+    }
+    // Where no VM goes anywhere, none can come.
+    clusters.retain(|_, hosts| hosts.iter().any(|host| Bounds::counts(&host.fates).1 > 0));
+    clusters.into_iter().flat_map(|(cluster, hosts)| in_cluster(cluster, &hosts, around)).collect()
 }
 
 fn closes(host: &HostPlan) -> bool {
@@ -29,14 +34,14 @@ fn closes(host: &HostPlan) -> bool {
 }
 
 /// The hosts of one cluster, one after the other.
-fn in_cluster(cluster: &str, hosts: &[HostPlan], observed: &Observed) -> Vec<Finding> {
+fn in_cluster(cluster: &str, hosts: &[&HostPlan], around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut visitors: BTreeMap<HostName, Vec<Guest>> = BTreeMap::new();
     let mut room: Option<Room> = None;
-    for host in hosts.iter().filter(|host| host.host.cluster == cluster && closes(host)) {
-        let view = observed.hosts.get(&host.host.path).and_then(|record| record.view.as_ref().ok());
+    for host in hosts {
+        let view = around.record(&host.host).and_then(|record| record.view.as_ref().ok());
         let Some(view) = view else { continue };
-        let room = room.get_or_insert_with(|| Room::of(view, &Near::whole(cluster, observed)));
+        let room = room.get_or_insert_with(|| Room::of(view, &around.whole(cluster)));
         let own = room.take(&host.host.name);
         let mut guests = visitors.remove(&host.host.name).unwrap_or_default();
         guests.extend(of_fate(host, view, |fate| matches!(fate, Fate::Moves { .. })));

@@ -1,6 +1,6 @@
 //! One host of a pool: converged, to be changed, or not to be decided; with all there is to say.
 
-use super::around::Near;
+use super::around::Surroundings;
 use super::bind::{DEVICE_RULES, bind};
 use super::blocks::{busy, not_connected};
 use super::device::{Devices, Gap, addresses, is_storage, named};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Observed, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
+    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -46,8 +46,8 @@ pub(super) struct Context<'a> {
     pub pace: Pace,
     /// Whether another host has the name or the identity of this one.
     pub twins: &'a dyn Fn(&HostRecord) -> Option<String>,
-    /// What was seen.
-    pub observed: &'a Observed,
+    /// What was seen around hosts.
+    pub around: &'a Surroundings<'a>,
 }
 
 /// The rules that need what a GPU is set to.
@@ -118,7 +118,7 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
         functions(sheet, view, devices, target.as_ref(), impact);
     }
     let fates = if impact >= Impact::Maintenance {
-        vm_findings::judge(sheet, view, target.as_ref(), Near::of(&record.host, context.observed))
+        vm_findings::judge(sheet, view, target.as_ref(), context.around.near(&record.host, view))
     } else {
         Fates::default()
     };

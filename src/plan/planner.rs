@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
+use super::around::Surroundings;
 use super::capacity::{capacity, unavailable};
 use super::forecast::forecast;
 use super::host::{Context, Judged, Outcome, judge};
@@ -30,7 +31,8 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
     let today = now.to_zoned_datetime(TimeZone::UTC).date();
     let twins = twins(desired, observed);
     let twin = |record: &HostRecord| twins.get(record.host.path.as_str()).cloned();
-    let context = Context { site: &observed.site, pace: desired.pace, twins: &twin, observed };
+    let around = Surroundings::of(observed);
+    let context = Context { site: &observed.site, pace: desired.pace, twins: &twin, around: &around };
     let mut pools = Vec::new();
     let (mut hosts, mut not_acted, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for pool in &desired.pools {
@@ -46,7 +48,7 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
     });
-    findings.extend(forecast(&mut hosts, observed));
+    findings.extend(forecast(&mut hosts, &around));
     not_acted.sort_by(|a, b| (&a.pool, &a.host).cmp(&(&b.pool, &b.host)));
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
     Plan {
