@@ -4,7 +4,7 @@ use super::effect::entering;
 use super::marker;
 use super::run::Run;
 use super::visit::view_of;
-use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError};
+use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError, Stage};
 use crate::model::{HostRecord, Marker, MarkerPhase};
 use crate::plan::{self, HostPlan, OurMaintenance};
 
@@ -72,12 +72,16 @@ impl Run<'_> {
     pub(super) async fn leave(&mut self, host: &HostPlan) -> Result<(), RunError> {
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
         // What failed before anything was changed gives the VMs back that it stopped.
-        let mut notes = if failed && !self.state_of(host).changed { self.give_way(host).await? } else { Vec::new() };
+        // One VM that does not start keeps no other off, and what failed before anything was changed gives
+        // back all that it stopped.
+        let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
+        let gives_back = failed && (opened || !self.state_of(host).changed);
+        let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
         let record = self.read(host).await;
         // What still enters at our request is not given up yet.
         let enters =
             self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record) != Ok(None);
-        if !self.state_of(host).changed && !enters {
+        if (opened || !self.state_of(host).changed) && !enters {
             self.disarm(host, &record)?;
         }
         let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();

@@ -8,7 +8,7 @@ use super::run::{Deadline, Run};
 use super::visit::view_of;
 use super::{Compensation, Event, RunError, chain};
 use crate::model::{Fact, HostRecord, MoRef, PowerState};
-use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify};
+use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify, VmFate};
 use crate::vim25::{Error, TaskEnd};
 
 /// Between two looks at what is left on a host that closes: a move takes minutes.
@@ -111,7 +111,12 @@ impl Run<'_> {
     /// Starts the VMs that are armed, on a host that is open; the answer is what did not succeed.
     pub(super) async fn restart(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
         let mut failed = Vec::new();
+        let changed = self.state_of(host).changed;
         for vm in self.armed_vms(host) {
+            let left_off = |fate: &&VmFate| fate.vm == vm && matches!(fate.fate, Fate::LeftOff { .. });
+            if changed && host.fates.iter().any(|fate| left_off(&fate)) {
+                continue;
+            }
             let (name, gpus) = match host.fates.iter().find(|fate| fate.vm == vm) {
                 Some(fate) => (fate.name.clone(), fate.gpus.clone()),
                 None => (vm.id.clone(), Vec::new()),
