@@ -355,7 +355,8 @@ fn in_words(view: &HostView, step: &Step, why: &str) -> String {
     format!("the host is {connection} and {closed}; tried to {}: {why}", StepKind::from(step))
 }
 
-fn why(info: &crate::vim25::TaskInfo) -> String {
+/// Why a task failed, to the deepest cause.
+pub(super) fn why(info: &crate::vim25::TaskInfo) -> String {
     match &info.error {
         Some(error) => format!("task {}: {error}", info.task.id),
         None => format!("task {} failed and does not say why", info.task.id),

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::effect::{Sent, entering};
 use super::run::{Deadline, Run};
+use super::step::why;
 use super::visit::view_of;
 use super::{Compensation, Event, RunError, chain};
 use crate::model::{Fact, HostRecord, MoRef, PowerState};
-use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify, VmFate};
+use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify};
 use crate::vim25::{Error, TaskEnd};
 
 /// Between two looks at what is left on a host that closes: a move takes minutes.
@@ -113,8 +114,7 @@ impl Run<'_> {
         let mut failed = Vec::new();
         let changed = self.state_of(host).changed;
         for vm in self.armed_vms(host) {
-            let left_off = |fate: &&VmFate| fate.vm == vm && matches!(fate.fate, Fate::LeftOff { .. });
-            if changed && host.fates.iter().any(|fate| left_off(&fate)) {
+            if changed && is_left_off(host, &vm) {
                 continue;
             }
             let (name, gpus) = match host.fates.iter().find(|fate| fate.vm == vm) {
@@ -140,11 +140,12 @@ impl Run<'_> {
                 Started::Yes => return Ok(()),
                 Started::Due => {
                     match Box::pin(self.send(host, step, view_of(&record)?)).await {
-                        Sent::Task(task) => {
-                            if let Err(error) = self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
-                                tracing::warn!(host = %host.host.name, "{}", chain(&error));
-                            }
-                        }
+                        Sent::Task(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
+                            Ok(TaskEnd::Failed(info)) => return Err(why(&info)),
+                            // What runs decides.
+                            Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
+                            Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+                        },
                         Sent::Stored | Sent::Unclear(_) => {}
                         Sent::Refused(why) | Sent::Again(why) | Sent::Theirs(why) => return Err(why),
                     }
@@ -191,11 +192,10 @@ impl Run<'_> {
         let Fact::Known(vms) = &view.vms else { return Ok(()) };
         for vm in self.armed_vms(host) {
             let comp = Compensation::Vm(vm.clone());
-            let left_off = host.fates.iter().any(|fate| fate.vm == vm && matches!(fate.fate, Fate::LeftOff { .. }));
             let power = vms.iter().find(|found| found.moref == vm).map(|found| &found.power);
             let event = match power {
                 Some(Fact::Known(PowerState::On)) => Event::Undone { comp },
-                Some(Fact::Known(PowerState::Off)) if left_off => {
+                Some(Fact::Known(PowerState::Off)) if is_left_off(host, &vm) => {
                     Event::LeftAlone { comp, found: "left off, as planned".to_owned() }
                 }
                 None => Event::LeftAlone { comp, found: "not on this host any more".to_owned() },
@@ -213,6 +213,11 @@ enum Started {
     Yes,
     Due,
     NotYet(Vec<String>),
+}
+
+/// Whether the plan leaves the VM off.
+fn is_left_off(host: &HostPlan, vm: &MoRef) -> bool {
+    host.fates.iter().any(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }))
 }
 
 fn stopped_by(step: &Step) -> Option<MoRef> {

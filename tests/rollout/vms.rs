@@ -188,3 +188,21 @@ async fn a_vm_that_we_stopped_is_not_powered_on_while_the_host_closes() {
         assert_eq!((host.as_str(), on), (expected, true), "{name}");
     }
 }
+
+/// A VM that is to be given back does not start: the task's error is told, and not waited out.
+#[tokio::test(start_paused = true)]
+async fn b14_a_start_whose_task_fails_is_told_with_its_error() {
+    let scene = Scene {
+        world: "faults: [{method: PowerOnVM_Task, onCall: 1, then: {taskFault: InsufficientGraphicsResourcesFault}}]",
+        ..scene(SECOND_REFUSES)
+    };
+    let (lab, plan) = scene.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    let HostPhase::Failed { left_as: Some(left), .. } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
+    let said = left.notes.join("; ");
+    assert!(said.contains("train-1 was not started again"), "{said}");
+    assert!(said.contains("InsufficientGraphicsResourcesFault"), "{said}");
+    assert_eq!(left.uncompensated.len(), 1, "{left:?}");
+    assert_ne!(marker(&lab, 1), "");
+}
