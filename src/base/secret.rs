@@ -152,17 +152,37 @@ impl SecretRef {
     /// # Errors
     /// [`SecretError`]; it names the reference and never the value.
     pub async fn resolve(&self) -> Result<SecretString, SecretError> {
-        let bytes = match self {
-            Self::Env(name) => match std::env::var_os(name) {
-                Some(value) => value.into_encoded_bytes(),
-                None => return Err(SecretError::Env { name: name.clone(), problem: "is not set" }),
-            },
-            Self::File(path) => files::read_stream(path, LONGEST).map_err(|source| SecretError::File { source })?,
-            Self::Exec(words) => run(words).await?,
-        };
-        let secret = self.value(bytes)?;
+        let secret = self.value(self.read().await?)?;
         logging::hide(&secret);
         Ok(secret)
+    }
+
+    /// Reads a credential of several lines, as it is: a private key.
+    ///
+    /// # Errors
+    /// As [`SecretRef::resolve`].
+    pub async fn resolve_text(&self) -> Result<SecretString, SecretError> {
+        let fail = |problem| SecretError::Value { reference: self.clone(), problem };
+        let text = String::from_utf8(self.read().await?).map_err(|_| fail("is not UTF-8"))?;
+        if text.len() as u64 > LONGEST {
+            return Err(fail("is longer than 64 KiB"));
+        }
+        // A log is written line by line; the lines that frame a key are no secret.
+        for line in text.lines().filter(|line| !line.starts_with("-----")) {
+            logging::hide(&SecretString::from(line));
+        }
+        Ok(SecretString::from(text))
+    }
+
+    async fn read(&self) -> Result<Vec<u8>, SecretError> {
+        match self {
+            Self::Env(name) => match std::env::var_os(name) {
+                Some(value) => Ok(value.into_encoded_bytes()),
+                None => Err(SecretError::Env { name: name.clone(), problem: "is not set" }),
+            },
+            Self::File(path) => files::read_stream(path, LONGEST).map_err(|source| SecretError::File { source }),
+            Self::Exec(words) => run(words).await,
+        }
     }
 
     fn value(&self, bytes: Vec<u8>) -> Result<SecretString, SecretError> {
@@ -233,6 +253,18 @@ mod tests {
             let secret = SecretRef::File(path.clone()).resolve().await.unwrap();
             assert_eq!(secret.expose_secret(), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn a_private_key_keeps_its_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        files::replace(&path, b"one\ntwo\n").unwrap();
+        let secret = SecretRef::File(path.clone()).resolve_text().await.unwrap();
+        assert_eq!(secret.expose_secret(), "one\ntwo\n");
+        files::replace(&path, b"MARKED\xff").unwrap();
+        let error = SecretRef::File(path).resolve_text().await.unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("MARKED"));
     }
 
     #[tokio::test]

@@ -5,13 +5,16 @@
 //!                   ├ instanceUuid  the pin: another vCenter behind the address is refused
 //!                   ├ trust         system | caFile | thumbprint (SHA-256)
 //!                   └ credentials   by reference only: env:, file:, exec:
+//!          shell ── by SSH (users, host keys) or by a person: for MIG
 //!          pace     how long to look before a state counts
 //! ```
 //!
 //! Knows no network, no secret (a reference is resolved by `base::secret` just before the login)
 //! and no pool.
 
+#[macro_use]
 mod endpoint;
+mod shell;
 mod site;
 
 #[cfg(test)]
@@ -20,4 +23,5 @@ mod tests;
 pub use endpoint::{
     Address, AddressError, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint, ThumbprintError,
 };
+pub use shell::{HostKey, HostKeys, Shell, ShellUser, ShellWay};
 pub use site::{Credentials, Pace, Site, Trust, Vcenter, Wait, read, schema};

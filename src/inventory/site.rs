@@ -5,9 +5,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Kind, Problem, RawDocument, Span, envelope};
-use crate::model::{self, At};
+use crate::model::{self, At, Place};
 
 use super::endpoint::{Address, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint};
+use super::shell::Shell;
 
 /// A vCenter and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +16,9 @@ use super::endpoint::{Address, CredentialRef, CredentialRefError, InstanceUuid, 
 pub struct Site {
     /// The vCenter.
     pub vcenter: Vcenter,
+    /// How the shells of the hosts are reached. Without it nothing is done that needs a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<Shell>,
     /// How long to look before a state counts.
     #[serde(default)]
     pub pace: Pace,
@@ -130,7 +134,7 @@ impl From<Wait> for Span {
 /// # Errors
 /// What is wrong with it, each with its place.
 pub fn read(document: &RawDocument) -> Result<Document<Site>, Vec<Problem>> {
-    document.parse::<Site>().map_err(|mut problems| {
+    let site = document.parse::<Site>().map_err(|mut problems| {
         for problem in &mut problems {
             if problem.message.starts_with("`credentials` is missing") {
                 problem.hint =
@@ -138,7 +142,16 @@ pub fn read(document: &RawDocument) -> Result<Document<Site>, Vec<Problem>> {
             }
         }
         problems
-    })
+    })?;
+    let contradictions = site.spec.shell.as_ref().map(Shell::contradictions).unwrap_or_default();
+    let problem = |(place, message, hint): (&Place, &str, &str)| Problem {
+        place: place.clone(),
+        message: message.to_owned(),
+        snippet: document.source().snippet_of_word(place),
+        hint: hint.to_owned(),
+    };
+    let problems: Vec<Problem> = contradictions.into_iter().map(problem).collect();
+    if problems.is_empty() { Ok(site) } else { Err(problems) }
 }
 
 /// The JSON Schema of a Site document.

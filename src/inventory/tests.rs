@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::document::{self, Document, Kind, to_yaml};
+use crate::model::HostKeyPin;
 
 fn site(spec: &str) -> Result<Document<Site>, String> {
     let text = format!("apiVersion: poolwright/v1\nkind: Site\nmetadata: {{name: fra1}}\nspec:\n{spec}");
@@ -105,6 +106,36 @@ fn a_password_is_never_repeated() {
 }
 
 #[test]
+fn a_shell_by_ssh_and_by_hand() {
+    let shell = |shell: &str| site(&format!("  vcenter:\n    address: vc\n{CREDENTIALS}  shell: {shell}\n"));
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+    let users = "users: [{hosts: \"esx-gpu-*\", user: root, password: env:ESX}, {user: admin, key: file:/run/key}]";
+    let direct = shell(&format!("{{way: direct, {users}, hostKeys: {{file: known_hosts, pins: {{esx-01: {key}}}}}}}"));
+    let direct = direct.unwrap().spec.shell.unwrap();
+    assert_eq!(direct.users.iter().map(|user| user.user.value.as_str()).collect::<Vec<_>>(), ["root", "admin"]);
+    assert_eq!(direct.host_keys.pins["esx-01"].to_string(), key);
+    let by_hand = shell("{way: handoff}").unwrap().spec.shell.unwrap();
+    assert!(by_hand.way.value == ShellWay::Handoff && by_hand.users.is_empty());
+    let pins = "hostKeys: {file: known_hosts}";
+    for (wrong, why) in [
+        ("{}", "is empty".to_owned()),
+        ("{way: jump}", "jump".to_owned()),
+        ("{way: direct}", "needs `users`".to_owned()),
+        ("{way: direct, users: [{user: root, password: env:A}]}", "needs `hostKeys`".to_owned()),
+        (&format!("{{way: direct, users: [{{user: root}}], {pins}}}"), "either".to_owned()),
+        (&format!("{{way: direct, users: [{{user: a, password: env:A, key: env:B}}], {pins}}}"), "either".to_owned()),
+        (&format!("{{way: direct, users: [{{user: a, password: hunter2}}], {pins}}}"), "by reference".to_owned()),
+        (&format!("{{way: handoff, {pins}}}"), "go with".to_owned()),
+        ("{way: direct, users: [{user: a, password: env:A}], hostKeys: {pins: {e: MD5:ab}}}", "MD5".to_owned()),
+        ("{way: direct, users: [{user: a, passwort: hunter2}]}", "passwort".to_owned()),
+    ] {
+        let shown = shell(wrong).unwrap_err();
+        assert!(shown.contains(&why) && shown.contains("site.yaml:8:"), "{wrong}: {shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}
+
+#[test]
 fn waits_are_bounded() {
     for bad in ["0s", "500ms", "25h", "-1s", "60", "soon"] {
         let shown =
@@ -123,17 +154,41 @@ fn any_site() -> impl Strategy<Value = Site> {
     let user = "[^\\p{C}]{0,19}[!-~]";
     let reference = "(env:[!-<>-~]{1,20}|file:[!-~]{1,20}|exec:[!#-&(-\\[\\]-~]{1,20})";
     let waits = (1..=86_400u32, 1..=86_400u32);
-    ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits).prop_map(
-        |(address, uuid, trust, user, password, (host_stable, read_back))| Site {
+    ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits, any_shell()).prop_map(
+        |(address, uuid, trust, user, password, (host_stable, read_back), shell)| Site {
             vcenter: Vcenter {
                 address: at(address.parse().unwrap()),
                 instance_uuid: uuid.map(|uuid| at(uuid.parse().unwrap())),
                 trust,
                 credentials: Credentials { user: at(user), password: at(password.parse().unwrap()) },
             },
+            shell,
             pace: Pace { host_stable: Wait(host_stable), read_back: Wait(read_back) },
         },
     )
+}
+
+fn any_shell() -> impl Strategy<Value = Option<Shell>> {
+    let pin = any::<[u8; 32]>().prop_map(|pin| at(HostKey(HostKeyPin::Fingerprint(pin))));
+    let keys = ("[^\\p{C}]{1,20}", proptest::collection::btree_map("[a-z.0-9-]{1,12}", pin, 0..3))
+        .prop_map(|(file, pins)| HostKeys { file: Some(at(file)), pins });
+    let user = (
+        proptest::option::of("esx-[a-z*]{1,6}"),
+        "[a-z]{1,8}",
+        any::<bool>(),
+        "(env:[A-Z]|file:[a-z/])[A-Za-z_]{0,19}",
+    )
+        .prop_map(|(hosts, user, by_key, reference)| {
+            let reference = Some(at(reference.parse().unwrap()));
+            let (password, key) = if by_key { (None, reference) } else { (reference, None) };
+            ShellUser { hosts: hosts.map(|hosts| at(hosts.parse().unwrap())), user: at(user), password, key }
+        });
+    let direct = (proptest::collection::vec(user, 1..3), keys).prop_map(|(users, host_keys)| {
+        let way = at(ShellWay::Direct);
+        Shell { way, users, host_keys }
+    });
+    let by_hand = Shell { way: at(ShellWay::Handoff), users: Vec::new(), host_keys: HostKeys::default() };
+    proptest::option::of(prop_oneof![Just(by_hand), direct])
 }
 
 fn at<T>(value: T) -> crate::model::At<T> {

@@ -10,6 +10,8 @@
 //!                                      facts    follows the references: VMs, tasks, datastores, services, packages
 //!                                      folders  follows folders of VMs up to the root
 //!                                      cluster  ClusterComputeResource ──► view
+//!
+//!   Site.shell ──► Shells    who logs in where, by which host keys; a login that fails is the last
 //! ```
 //!
 //! Every field of a view is known, absent or unknown with the reason; a host that can't be read is a
@@ -22,6 +24,7 @@ mod fleet;
 mod folders;
 mod host;
 mod paths;
+mod shells;
 mod tree;
 mod vm;
 
@@ -29,3 +32,4 @@ mod vm;
 mod tests;
 
 pub use fleet::{ConnectError, Fleet};
+pub use shells::{NoShell, Shells, ShellsError};

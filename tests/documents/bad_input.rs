@@ -39,6 +39,8 @@ bad!(
     tabs,
     unclosed,
     later_issue_fields,
+    shell_without_host_keys,
+    shell_host_key,
 );
 
 /// A value that can do nothing, or that would move the cursor of whoever reads it: of each field that

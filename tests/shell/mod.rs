@@ -6,6 +6,7 @@ mod login;
 mod mig;
 mod nvidia;
 mod services;
+mod site;
 
 use poolwright::model::HostKeyPin;
 use poolwright::shell::{Access, Credential, KnownHosts, PORT, Shell, ShellError};
