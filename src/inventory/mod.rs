@@ -23,5 +23,5 @@ mod tests;
 pub use endpoint::{
     Address, AddressError, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint, ThumbprintError,
 };
-pub use shell::{HostKey, HostKeys, Shell, ShellUser, ShellWay};
+pub use shell::{HostKey, HostKeys, Shell, ShellUser};
 pub use site::{Credentials, Pace, Site, Trust, Vcenter, Wait, read, schema};

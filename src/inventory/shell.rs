@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::model::{At, HostKeyPin, HostKeyPinError, HostPattern, Place};
+use crate::model::{At, HostKeyPin, HostKeyPinError, HostPattern, Place, ShellWay};
 
 use super::endpoint::CredentialRef;
 
@@ -23,16 +23,6 @@ pub struct Shell {
     /// With `direct`: the keys by which hosts are known. A host without one is not logged in to.
     #[serde(default, skip_serializing_if = "HostKeys::is_empty")]
     pub host_keys: HostKeys,
-}
-
-/// How a shell is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ShellWay {
-    /// By SSH.
-    Direct,
-    /// By a person.
-    Handoff,
 }
 
 impl Shell {

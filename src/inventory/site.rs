@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Kind, Problem, RawDocument, Span, envelope};
-use crate::model::{self, At, Place};
+use crate::model::{self, At, Place, ShellWay};
 
 use super::endpoint::{Address, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint};
 use super::shell::Shell;
@@ -16,12 +16,19 @@ use super::shell::Shell;
 pub struct Site {
     /// The vCenter.
     pub vcenter: Vcenter,
-    /// How the shells of the hosts are reached. Without it nothing is done that needs a shell.
+    /// How the shells of the hosts are reached; without it by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<Shell>,
     /// How long to look before a state counts.
     #[serde(default)]
     pub pace: Pace,
+}
+
+impl Site {
+    /// How the shells of the hosts are reached.
+    pub fn shell_way(&self) -> ShellWay {
+        self.shell.as_ref().map_or(ShellWay::Handoff, |shell| shell.way.value)
+    }
 }
 
 /// Where the vCenter is, whom to trust and who we are.

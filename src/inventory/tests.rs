@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::document::{self, Document, Kind, to_yaml};
-use crate::model::HostKeyPin;
+use crate::model::{HostKeyPin, ShellWay};
 
 fn site(spec: &str) -> Result<Document<Site>, String> {
     let text = format!("apiVersion: poolwright/v1\nkind: Site\nmetadata: {{name: fra1}}\nspec:\n{spec}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 
-use super::{AssignmentPolicy, At, HostName, HostRef, Mode, PciAddress, VmRules};
+use super::{AssignmentPolicy, At, HostName, HostRef, Mode, PciAddress, ShellWay, VmRules};
 
 /// The wish of all pools of one site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct Desired {
     pub site: At<String>,
     /// How long to look before a state counts as stable.
     pub pace: Pace,
+    /// How the shells of the hosts are reached.
+    pub shell: ShellWay,
     /// Pools in name order. A host belongs to one pool.
     pub pools: Vec<DesiredPool>,
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   ids, pci ──► gpu ──► observed, vm, cluster (what was seen, with its gaps)
 //!                  └───► desired  (what git says, each value with its place)
-//!   host_key, shell: by what key a host is known; what its shell shows
+//!   host_key, shell: by what key a host is known; how its shell is reached, and what it shows
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
 //!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
 //!   finding:  what a check has to say, with id, severity, place, evidence and hint
@@ -53,7 +53,7 @@ pub use observed::{
 pub use pattern::{FolderPattern, HostGlob, HostPattern, HostPatternError, NamePattern, PatternError};
 pub use pci::{PciAddress, PciAddressError, PciId};
 pub use roster::{ClusterRef, HostRef, Roster};
-pub use shell::{GpuShellView, ShellView, Switch};
+pub use shell::{GpuShellView, ShellLogin, ShellView, ShellWay, Switch};
 pub use vm::{Firmware, ManagedBy, ToolsStatus, VmGpuDevice, VmRecord, VmView};
 pub use vm_rules::{MayMove, OnMismatch, VmRules, VmSelector};
 pub use words::{are, counted};

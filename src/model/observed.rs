@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::gpu::wire_enum;
 use super::{
-    AssignmentPolicy, ClusterView, Fact, GraphicsType, HostName, HostRef, MoRef, PciAddress, PciId, VgpuMode, VmView,
+    AssignmentPolicy, ClusterView, Fact, GraphicsType, HostName, HostRef, MoRef, PciAddress, PciId, ShellLogin,
+    ShellView, VgpuMode, VmView,
 };
 
 /// The vCenter that answered.
@@ -194,6 +195,10 @@ pub struct HostView {
     pub lockdown: Fact<Lockdown>,
     /// `serviceInfo` of the service system.
     pub services: Fact<Vec<HostService>>,
+    /// Who would log in to its shell; absent: nobody, by SSH.
+    pub shell_login: Fact<ShellLogin>,
+    /// What its shell shows; absent: not asked. Only a visit asks, when it needs to know.
+    pub shell: Fact<ShellView>,
     /// `config.graphicsConfig`: what is configured. Absent on a host that has none.
     pub graphics_config: Fact<GraphicsConfig>,
     /// `config.graphicsInfo`: what is active. Absent on a host without GPUs.

@@ -1,10 +1,32 @@
-//! What the shell of a host shows of its GPUs: the only place where MIG's pending state can be seen.
+//! The shell of a host: how it is reached, and what it shows of the GPUs, the only place where MIG's
+//! pending state can be seen.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Fact, PciAddress};
+
+/// How the shell of a host is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ShellWay {
+    /// By SSH.
+    Direct,
+    /// By a person.
+    Handoff,
+}
+
+/// How we would log in to the shell of a host: known from the Site, without asking the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellLogin {
+    /// The user.
+    pub user: String,
+    /// Whether a key of the host is pinned. Without one there is no login.
+    pub pinned: bool,
+}
 
 /// What `nvidia-smi` on a host shows. It lists only the GPUs that the driver owns: what is passed
 /// through is not there.

@@ -140,8 +140,11 @@ impl Fleet {
         let parents = parents(hosts, &views);
         let read_at = self.now();
         let record = |host: &HostRef| {
-            let view = views.get(&host.moref).cloned().unwrap_or_else(|| Err(gone()));
-            HostRecord { host: host.clone(), read_at, view: view.map(|partial| partial.view) }
+            let mut view = views.get(&host.moref).cloned().unwrap_or_else(|| Err(gone())).map(|partial| partial.view);
+            if let Ok(view) = &mut view {
+                view.shell_login = self.shell_login(&host.name);
+            }
+            HostRecord { host: host.clone(), read_at, view }
         };
         Read { records: hosts.iter().map(record).collect(), parents, notes }
     }

@@ -5,11 +5,13 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use secrecy::SecretString;
 
+use super::shells::{NoShell, Shells};
 use super::tree::{self, Entity};
 use crate::base::clock::Clock;
-use crate::base::net::{Endpoint, NetError, Network, Trust};
+use crate::base::net::{Dial, Endpoint, NetError, Network, Trust};
 use crate::inventory::{self, Site};
-use crate::model::{MoRef, Roster, SiteIdentity};
+use crate::model::{Fact, HostName, MoRef, Roster, ShellLogin, SiteIdentity};
+use crate::shell::Shell;
 use crate::vim25::wire::decode;
 use crate::vim25::wire::names::{managed, path};
 use crate::vim25::{Client, Error, ObjectContent, PropertySet, Scope};
@@ -42,17 +44,24 @@ pub enum ConnectError {
     },
 }
 
-/// The hosts of one site, as its vCenter shows them.
+/// The hosts of one site, as its vCenter shows them, and the ways to their shells.
 ///
-/// It reads; changes go through [`Fleet::vcenter`]. Close it on every way out.
-#[derive(Debug)]
+/// It reads; changes go through [`Fleet::vcenter`] and [`Fleet::open_shell`]. Close it on every way out.
 pub struct Fleet {
     identity: SiteIdentity,
     vcenter: Client,
     clock: Clock,
+    /// None: no shell is reached by SSH.
+    shells: Option<(Shells, Arc<dyn Dial>)>,
     /// Key of the field of markers, once it was seen: it is asked for with every host that is read,
     /// and a server never gives the key of a field to another one.
     pub(super) marker_key: OnceLock<i32>,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("identity", &self.identity).finish_non_exhaustive()
+    }
 }
 
 impl Fleet {
@@ -89,7 +98,35 @@ impl Fleet {
             version: about.version.clone(),
             api_version: vcenter.version().to_string(),
         };
-        Ok(Self { identity, vcenter, clock, marker_key: OnceLock::new() })
+        Ok(Self { identity, vcenter, clock, shells: None, marker_key: OnceLock::new() })
+    }
+
+    /// With the shells of its hosts, and the way to them.
+    pub fn with_shells(self, shells: Shells, dial: Arc<dyn Dial>) -> Self {
+        Self { shells: Some((shells, dial)), ..self }
+    }
+
+    /// Logs in to the shell of a host, with one try. A host that has refused one is not asked again.
+    ///
+    /// # Errors
+    /// [`NoShell`]; also where shells are reached by a person.
+    pub async fn open_shell(&self, host: &HostName) -> Result<Shell, NoShell> {
+        match &self.shells {
+            Some((shells, dial)) => shells.open(dial.as_ref(), host.as_str()).await,
+            None => Err(NoShell::NoUser { host: host.to_string() }),
+        }
+    }
+
+    /// Ends the use of a host's shell: a login of this run failed there, as its journal says.
+    pub fn end_shell(&self, host: &HostName) {
+        if let Some((shells, _)) = &self.shells {
+            shells.end(host.as_str());
+        }
+    }
+
+    /// Who would log in to the shell of a host.
+    pub(super) fn shell_login(&self, host: &HostName) -> Fact<ShellLogin> {
+        self.shells.as_ref().map_or(Fact::Absent, |(shells, _)| shells.login(host.as_str()))
     }
 
     /// Which vCenter answers.

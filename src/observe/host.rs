@@ -48,6 +48,8 @@ pub(super) fn partial(content: &ObjectContent, marker_field: &Fact<i32>) -> Part
         memory_mib: read.fact(path::MEMORY_SIZE, decode::mebibytes_of_bytes),
         lockdown: text(path::LOCKDOWN_MODE).map(|mode| mode.as_str().into()),
         services: Fact::unknown(pending()),
+        shell_login: Fact::unknown(pending()),
+        shell: Fact::Absent,
         graphics_config: read.fact(path::GRAPHICS_CONFIG, decode::graphics_config),
         graphics_active: read.fact(path::GRAPHICS_INFO, decode::graphics_states),
         vgpu_types: read.fact(path::SHARED_PASSTHRU_GPU_TYPES, decode::strings),

@@ -11,7 +11,7 @@
 //!                                      folders  follows folders of VMs up to the root
 //!                                      cluster  ClusterComputeResource ──► view
 //!
-//!   Site.shell ──► Shells    who logs in where, by which host keys; a login that fails is the last
+//!   Site.shell ──► Shells ──► Fleet    who logs in where, by which host keys; a login that fails is the last
 //! ```
 //!
 //! Every field of a view is known, absent or unknown with the reason; a host that can't be read is a

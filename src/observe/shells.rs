@@ -9,8 +9,8 @@ use secrecy::SecretString;
 use crate::base::files::{self, FileError};
 use crate::base::net::Dial;
 use crate::base::secret::{SecretError, SecretRef, SecretRefError};
-use crate::inventory::{self, ShellUser, ShellWay};
-use crate::model::{HostKeyPin, HostPattern};
+use crate::inventory::{self, CredentialRef, ShellUser};
+use crate::model::{At, Fact, HostKeyPin, Place, ShellLogin, ShellWay};
 use crate::shell::{Access, Credential, KnownHosts, KnownHostsError, PORT, Shell, ShellError};
 
 /// A `known_hosts` file of a fleet has some lines of 800 bytes per host.
@@ -28,9 +28,9 @@ pub struct Shells {
 
 #[derive(Debug)]
 struct User {
-    hosts: Option<HostPattern>,
-    name: String,
-    by: By,
+    of_site: ShellUser,
+    /// None: only who logs in is of interest.
+    by: Option<By>,
 }
 
 #[derive(Debug)]
@@ -44,8 +44,14 @@ enum By {
 #[non_exhaustive]
 pub enum ShellsError {
     /// The file of host keys could not be read.
-    #[error("cannot read the host keys")]
-    File(#[source] FileError),
+    #[error("cannot read the host keys ({place})")]
+    File {
+        /// Where its path stands.
+        place: Place,
+        /// Why.
+        #[source]
+        source: FileError,
+    },
     /// It is no such file.
     #[error("cannot use the host keys of {path}")]
     KnownHosts {
@@ -56,19 +62,23 @@ pub enum ShellsError {
         source: KnownHostsError,
     },
     /// A reference is none.
-    #[error("cannot get the credential of {user} for the shell of hosts")]
+    #[error("cannot get the credential of {user} for the shell of hosts ({place})")]
     Reference {
         /// The user.
         user: String,
+        /// Where the reference stands.
+        place: Place,
         /// Why.
         #[source]
         source: SecretRefError,
     },
     /// A credential could not be had.
-    #[error("cannot get the credential of {user} for the shell of hosts")]
+    #[error("cannot get the credential of {user} for the shell of hosts ({place})")]
     Credential {
         /// The user.
         user: String,
+        /// Where the reference stands.
+        place: Place,
         /// Why.
         #[source]
         source: SecretError,
@@ -85,6 +95,12 @@ pub enum NoShell {
         /// The host.
         host: String,
     },
+    /// This command was not to log in: it asked for no credentials.
+    #[error("no credential for {host} was asked for, so it is not logged in to")]
+    NoCredential {
+        /// The host.
+        host: String,
+    },
     /// A login was refused before.
     #[error("a login to {host} failed before in this run, and another could lock the account")]
     Ended {
@@ -97,13 +113,12 @@ pub enum NoShell {
 }
 
 impl Shells {
-    /// Reads credentials and host keys; none if a person does what a shell is needed for.
-    ///
-    /// Must not be called in a paused runtime, as [`SecretRef::resolve`].
+    /// Who logs in where, and by which keys hosts are known; no credential is asked for. None if a
+    /// person does what a shell is needed for.
     ///
     /// # Errors
-    /// [`ShellsError`].
-    pub async fn of(shell: &inventory::Shell) -> Result<Option<Self>, ShellsError> {
+    /// The file of host keys cannot be used.
+    pub fn of(shell: &inventory::Shell) -> Result<Option<Self>, ShellsError> {
         let inventory::Shell { way, users, host_keys } = shell;
         if way.value == ShellWay::Handoff {
             return Ok(None);
@@ -111,17 +126,36 @@ impl Shells {
         let known = match &host_keys.file {
             None => KnownHosts::default(),
             Some(path) => {
-                let text = files::read_text(Path::new(&path.value), LONGEST_FILE).map_err(ShellsError::File)?;
+                let text = files::read_text(Path::new(&path.value), LONGEST_FILE)
+                    .map_err(|source| ShellsError::File { place: path.place.clone(), source })?;
                 let wrong = |source| ShellsError::KnownHosts { path: path.value.clone(), source };
                 KnownHosts::parse(&text).map_err(wrong)?
             }
         };
-        let mut logins = Vec::new();
-        for user in users {
-            logins.push(resolve(user).await?);
-        }
+        let users = users.iter().map(|user| User { of_site: user.clone(), by: None }).collect();
         let pins = host_keys.pins.iter().map(|(host, key)| (host.to_lowercase(), key.value.0.clone())).collect();
-        Ok(Some(Self { users: logins, pins, known, ended: Mutex::default() }))
+        Ok(Some(Self { users, pins, known, ended: Mutex::default() }))
+    }
+
+    /// With the credentials: without them nobody is logged in.
+    ///
+    /// Must not be called in a paused runtime, as [`SecretRef::resolve`].
+    ///
+    /// # Errors
+    /// A credential cannot be had.
+    pub async fn with_credentials(mut self) -> Result<Self, ShellsError> {
+        for user in &mut self.users {
+            user.by = Some(resolve(&user.of_site).await?);
+        }
+        Ok(self)
+    }
+
+    /// Who would log in to this host; absent if nobody.
+    pub fn login(&self, host: &str) -> Fact<ShellLogin> {
+        let login = |user: &User| {
+            Fact::Known(ShellLogin { user: user.of_site.user.value.clone(), pinned: !self.pins(host).is_empty() })
+        };
+        self.user(host).map_or(Fact::Absent, login)
     }
 
     /// The keys that this host may have. Without one it is not logged in to.
@@ -132,13 +166,8 @@ impl Shells {
         }
     }
 
-    /// Whether somebody may log in to this host.
-    pub fn has_user(&self, host: &str) -> bool {
-        self.user(host).is_some()
-    }
-
     fn user(&self, host: &str) -> Option<&User> {
-        self.users.iter().find(|user| user.hosts.as_ref().is_none_or(|hosts| hosts.matches(host)))
+        self.users.iter().find(|user| user.of_site.hosts.as_ref().is_none_or(|hosts| hosts.matches(host)))
     }
 
     /// Logs in to a host, with one try. A host that has refused one is not asked again.
@@ -151,10 +180,11 @@ impl Shells {
         }
         let user = self.user(host).ok_or_else(|| NoShell::NoUser { host: host.to_owned() })?;
         let credential = match &user.by {
-            By::Password(password) => Credential::Password(password.clone()),
-            By::Key(key) => Credential::Key(key.clone()),
+            Some(By::Password(password)) => Credential::Password(password.clone()),
+            Some(By::Key(key)) => Credential::Key(key.clone()),
+            None => return Err(NoShell::NoCredential { host: host.to_owned() }),
         };
-        let (host, user) = (host.to_owned(), user.name.clone());
+        let (host, user) = (host.to_owned(), user.of_site.user.value.clone());
         let access = Access { pins: self.pins(&host), host, port: PORT, user, credential };
         let opened = Shell::open(dial, &access).await;
         if opened.as_ref().is_err_and(ShellError::ends_shell_use) {
@@ -174,15 +204,22 @@ impl Shells {
     }
 }
 
-async fn resolve(user: &ShellUser) -> Result<User, ShellsError> {
-    let name = user.user.value.clone();
-    let reference =
-        |text: &str| text.parse::<SecretRef>().map_err(|source| ShellsError::Reference { user: name.clone(), source });
-    let failed = |source| ShellsError::Credential { user: name.clone(), source };
-    let by = match (&user.password, &user.key) {
-        (_, Some(key)) => By::Key(reference(key.value.as_str())?.resolve_text().await.map_err(failed)?),
-        (Some(password), None) => By::Password(reference(password.value.as_str())?.resolve().await.map_err(failed)?),
-        (None, None) => unreachable!("a Site whose user has no credential is not read"),
+async fn resolve(user: &ShellUser) -> Result<By, ShellsError> {
+    let name = &user.user.value;
+    let reference = |at: &At<CredentialRef>| {
+        let wrong = |source| ShellsError::Reference { user: name.clone(), place: at.place.clone(), source };
+        at.value.as_str().parse::<SecretRef>().map_err(wrong)
     };
-    Ok(User { hosts: user.hosts.as_ref().map(|hosts| hosts.value.clone()), name, by })
+    let failed = |at: &At<CredentialRef>, source| ShellsError::Credential {
+        user: name.clone(),
+        place: at.place.clone(),
+        source,
+    };
+    match (&user.password, &user.key) {
+        (_, Some(key)) => Ok(By::Key(reference(key)?.resolve_text().await.map_err(|source| failed(key, source))?)),
+        (Some(password), None) => {
+            Ok(By::Password(reference(password)?.resolve().await.map_err(|source| failed(password, source))?))
+        }
+        (None, None) => unreachable!("a Site whose user has no credential is not read"),
+    }
 }

@@ -53,7 +53,8 @@ pub fn resolve(pools: &[Document<GpuPool>], site: &Document<Site>, roster: &Rost
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(findings);
     }
-    let desired = Desired { site: site.name.clone(), pace: site.spec.pace.into(), pools: wished };
+    let desired =
+        Desired { site: site.name.clone(), pace: site.spec.pace.into(), shell: site.spec.shell_way(), pools: wished };
     Ok(Resolved { desired, findings })
 }
 

@@ -1,6 +1,7 @@
 //! The shells as a Site gives them: users, host keys, and the login that is the last.
 
 use poolwright::inventory;
+use poolwright::model::{Fact, ShellLogin};
 use poolwright::observe::{NoShell, Shells, ShellsError};
 use poolwright::shell::{ShellError, read_gpus};
 use poolwright::sim::{SimNetwork, World};
@@ -23,7 +24,7 @@ impl Site {
     }
 
     /// `DIR` stands for the folder.
-    async fn shells(&self, shell: &str) -> Result<Option<Shells>, ShellsError> {
+    fn read(&self, shell: &str) -> Result<Option<Shells>, ShellsError> {
         let shell = shell.replace("DIR", &self.folder.path().display().to_string());
         let text = format!(
             "apiVersion: poolwright/v1\nkind: Site\nmetadata: {{name: lab}}\nspec:\n  vcenter: {{address: vc.lab, \
@@ -32,7 +33,14 @@ impl Site {
         let loaded = poolwright::profile::load(&[("site.yaml".to_owned(), text.into_bytes())]);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let site: &inventory::Site = &loaded.sites[0].spec;
-        Shells::of(site.shell.as_ref().unwrap()).await
+        Shells::of(site.shell.as_ref().unwrap())
+    }
+
+    async fn shells(&self, shell: &str) -> Result<Option<Shells>, ShellsError> {
+        match self.read(shell)? {
+            Some(shells) => shells.with_credentials().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn by_file(&self) -> Shells {
@@ -52,9 +60,25 @@ async fn a_site_logs_in_by_the_file_of_host_keys() {
     let network = SimNetwork::new(world.clone());
     let session = shells.open(&network, "esx-01").await.unwrap();
     assert_eq!(read_gpus(&session).await.unwrap().gpus.len(), 2);
-    assert!(shells.has_user("esx-01") && !shells.has_user("esx-02"));
+    assert!(shells.login("esx-02").is_absent());
     let error = shells.open(&network, "esx-02").await.unwrap_err();
     assert_eq!(told(&error), "no user of the Site's `shell` logs in to esx-02");
+}
+
+/// Who would log in is known without a credential, and without one nobody logs in.
+#[tokio::test(start_paused = true)]
+async fn who_logs_in_is_known_without_a_credential() {
+    let world = two_hosts();
+    let pinned = format!("hostKeys: {{pins: {{esx-01: {}}}}}", pins(&world, "esx-01")[0]);
+    let users = "users: [{hosts: \"esx-*\", user: root, password: \"exec:nobody-has-this-program\"}]";
+    let shells = Site::new(&world, PASSWORD).read(&format!("{{way: direct, {users}, {pinned}}}")).unwrap().unwrap();
+    let login = |pinned| Fact::Known(ShellLogin { user: "root".into(), pinned });
+    assert_eq!(shells.login("esx-01"), login(true));
+    assert_eq!(shells.login("esx-02"), login(false));
+    assert!(shells.login("other").is_absent());
+    let error = shells.open(&SimNetwork::new(world.clone()), "esx-01").await.unwrap_err();
+    assert!(matches!(error, NoShell::NoCredential { .. }), "{error:?}");
+    assert_eq!(wrong_logins(&world), 0);
 }
 
 /// A host without a pin is never called; a pin of the Site goes before the file.
@@ -116,7 +140,8 @@ async fn hand_off_has_no_shells_and_what_is_missing_is_named() {
     let error =
         site.shells(&format!("{{way: direct, {users}, hostKeys: {{file: DIR/known_hosts}}}}")).await.unwrap_err();
     assert!(
-        told(&error).starts_with("cannot get the credential of root for the shell of hosts: cannot read"),
+        told(&error)
+            .starts_with("cannot get the credential of root for the shell of hosts (site.yaml:6:55): cannot read"),
         "{error:?}"
     );
     let users = "users: [{user: root, password: \"file:DIR/password\"}]";

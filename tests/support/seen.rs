@@ -6,8 +6,8 @@ use poolwright::model::{
     AssignmentPolicy, At, Capabilities, ClusterView, Connection, Desired, DesiredPool, Drs, DrsLevel, Fact, Firmware,
     FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType,
     HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed, Pace,
-    Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState, Product, RolloutRules,
-    SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmRules, VmView,
+    Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState, Product, RolloutRules, ShellLogin,
+    ShellWay, SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmRules, VmView,
 };
 use poolwright::plan::Around;
 
@@ -76,6 +76,8 @@ pub fn host(card: Card, gpus: &[(u8, Set)]) -> HostView {
         memory_mib: Fact::Known(1 << 20),
         lockdown: Fact::Known(Lockdown::Disabled),
         services: Fact::Known(vec![HostService { key: "TSM-SSH".into(), running: false, policy: "off".into() }]),
+        shell_login: Fact::Known(ShellLogin { user: "root".into(), pinned: true }),
+        shell: Fact::Absent,
         graphics_config: Fact::Known(GraphicsConfig {
             default_type: GraphicsType::Shared,
             policy: AssignmentPolicy::Performance,
@@ -345,5 +347,5 @@ pub fn pool(card: Card, count: u32, mode: Mode, hosts: &[&str]) -> DesiredPool {
 
 /// The wish of these pools.
 pub fn desired(pools: Vec<DesiredPool>) -> Desired {
-    Desired { site: text(4, "fra1"), pace: Pace::default(), pools }
+    Desired { site: text(4, "fra1"), pace: Pace::default(), shell: ShellWay::Handoff, pools }
 }

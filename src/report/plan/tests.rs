@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{
     AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, Pace, Place, PlanId, Product,
-    Rule, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
+    Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
 };
 use crate::plan::{
     Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots,
@@ -126,6 +126,7 @@ fn a_plan() -> Plan {
         desired: Desired {
             site: At::new("fra1".into(), Place { file: "p.yaml".into(), line: 1, column: 1 }),
             pace: Pace::default(),
+            shell: ShellWay::Handoff,
             pools: Vec::new(),
         },
         limits: Limits { hosts_at_once: 1, halt_after_failed_hosts: 1 },
