@@ -431,11 +431,22 @@ pub struct SimArgs {
 #[derive(Debug, Subcommand)]
 pub enum SimCommand {
     Reset(ResetArgs),
+    KnownHosts(KnownHostsArgs),
 }
 
 /// Put a simulated fleet back to what its document says
 #[derive(Debug, Args)]
 pub struct ResetArgs {
+    /// The World document
+    #[arg(value_name = "FILE")]
+    pub world: PathBuf,
+}
+
+/// Print the host keys of the simulated shells, for the `shell.hostKeys` of a Site used with `--world`
+///
+/// They are made from the names of the hosts, so they are always the same.
+#[derive(Debug, Args)]
+pub struct KnownHostsArgs {
     /// The World document
     #[arg(value_name = "FILE")]
     pub world: PathBuf,

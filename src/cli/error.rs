@@ -7,7 +7,7 @@ use crate::base::net::NetError;
 use crate::base::secret::SecretError;
 use crate::document::{Problem, Snippet};
 use crate::model::{Finding, Severity};
-use crate::observe::ConnectError;
+use crate::observe::{ConnectError, ShellsError};
 use crate::report::{Tone, severity_tone, words};
 use crate::rollout::StateError;
 use crate::sim::WorldError;
@@ -170,15 +170,19 @@ fn is_no_place(error: &std::io::Error) -> bool {
 
 impl From<SecretError> for CommandError {
     fn from(error: SecretError) -> Self {
-        let hint = match &error {
-            SecretError::Env { .. } => "set the variable for this command, or change the reference in the Site",
-            SecretError::Value { .. } => "one line with the credential is expected; try the reference by hand",
-            SecretError::File { .. }
-            | SecretError::Spawn { .. }
-            | SecretError::Failed { .. }
-            | SecretError::Deadline { .. } => "try it by hand, or change the reference in the Site",
-        };
+        let hint = secret_hint(&error);
         Self::new(Exit::Unreachable, error).hint(hint)
+    }
+}
+
+fn secret_hint(error: &SecretError) -> &'static str {
+    match error {
+        SecretError::Env { .. } => "set the variable for this command, or change the reference in the Site",
+        SecretError::Value { .. } => "one line with the credential is expected; try the reference by hand",
+        SecretError::File { .. }
+        | SecretError::Spawn { .. }
+        | SecretError::Failed { .. }
+        | SecretError::Deadline { .. } => "try it by hand, or change the reference in the Site",
     }
 }
 
@@ -230,6 +234,20 @@ impl From<vim25::Error> for CommandError {
     fn from(error: vim25::Error) -> Self {
         let hints = vcenter_hint(&error);
         Self { hints: hints.into_iter().collect(), ..Self::new(Exit::Unreachable, error) }
+    }
+}
+
+impl From<ShellsError> for CommandError {
+    fn from(error: ShellsError) -> Self {
+        let exit = match &error {
+            ShellsError::Credential { .. } => Exit::Unreachable,
+            _ => Exit::Invalid,
+        };
+        let hint = match &error {
+            ShellsError::Credential { source, .. } => Some(secret_hint(source)),
+            _ => None,
+        };
+        Self { hints: hint.into_iter().map(str::to_owned).collect(), ..Self::new(exit, error) }
     }
 }
 

@@ -10,12 +10,11 @@ use tokio::runtime::{Builder, Runtime};
 use super::args::typed;
 use super::{CommandError, Exit, Ui};
 use crate::base::clock::Clock;
-use crate::base::net::{Network, RealNetwork};
+use crate::base::net::{Dial, Network, RealNetwork};
 use crate::base::secret::SecretRef;
 use crate::document::Document;
 use crate::inventory::Site;
-use crate::observe::Fleet;
-
+use crate::observe::{Fleet, Shells, ShellsError};
 use crate::rollout::{Interrupt, Raise, Signal, interrupt};
 use crate::sim::{SimNetwork, World, WorldError};
 
@@ -29,6 +28,15 @@ pub struct Session {
     pub interrupt: Interrupt,
 }
 
+/// What a session is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read: who would log in to the shells of hosts is known, and nobody does.
+    Reading,
+    /// To change hosts, by their shells too.
+    Changing,
+}
+
 /// Logs in, works, logs out.
 ///
 /// With a world everything happens in this process, on a paused runtime: where the fleet would take
@@ -36,11 +44,13 @@ pub struct Session {
 pub fn with_session<T>(
     site: &Document<Site>,
     world: Option<&Path>,
+    purpose: Purpose,
     ui: &Ui,
     work: impl AsyncFnOnce(&Session) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     // Before the paused runtime: its clock would run out while a command gives the password.
-    let (user, password) = runtime(false)?.block_on(credentials(site))?;
+    let ((user, password), shells) = runtime(false)?
+        .block_on(async { Ok::<_, CommandError>((credentials(site).await?, shells(site, world, purpose).await?)) })?;
     let simulated = world.map(open_world).transpose()?;
     let runtime = runtime(simulated.is_some())?;
     let result = runtime.block_on(async {
@@ -59,6 +69,10 @@ pub fn with_session<T>(
         };
         let result = match connected {
             Ok(fleet) => {
+                let fleet = match shells {
+                    Some(shells) => fleet.with_shells(shells, network as Arc<dyn Dial>),
+                    None => fleet,
+                };
                 let session = Session { fleet, clock, interrupt };
                 let result = work(&session).await;
                 ui.idle();
@@ -145,6 +159,31 @@ async fn resolve(reference: &str, site: &Document<Site>, field: &str) -> Result<
         .parse()
         .map_err(|error| CommandError::new(Exit::Invalid, anyhow::Error::new(error).context(context.clone())))?;
     reference.resolve().await.map_err(|error| CommandError::from(error).context(context))
+}
+
+/// The shells of the site's hosts, with the credentials if they are to be logged in to.
+async fn shells(site: &Document<Site>, world: Option<&Path>, purpose: Purpose) -> Result<Option<Shells>, CommandError> {
+    let Some(shells) =
+        site.spec.shell.as_ref().map(Shells::of).transpose().map_err(|error| of_shells(error, world))?.flatten()
+    else {
+        return Ok(None);
+    };
+    match purpose {
+        Purpose::Reading => Ok(Some(shells)),
+        Purpose::Changing => shells.with_credentials().await.map(Some).map_err(|error| of_shells(error, world)),
+    }
+}
+
+fn of_shells(error: ShellsError, world: Option<&Path>) -> CommandError {
+    let no_file = matches!(error, ShellsError::File { .. });
+    let error = CommandError::from(error);
+    match world {
+        _ if !no_file => error,
+        Some(world) => {
+            error.hint(format!("`poolwright sim known-hosts {}` prints those of the simulated fleet", typed(world)))
+        }
+        None => error.hint("`ssh-keyscan HOST` prints them; compare them with those that the hosts' consoles show"),
+    }
 }
 
 /// Raises each signal that comes; never ends.

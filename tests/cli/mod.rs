@@ -11,6 +11,7 @@ mod json;
 mod ports;
 mod readme;
 mod secrets;
+mod shells;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]

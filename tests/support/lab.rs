@@ -10,11 +10,13 @@
 //! To be used under `#[tokio::test(start_paused = true)]`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 
 use poolwright::document::Document;
 use poolwright::inventory::Site;
 use poolwright::model::{Finding, HostRef, Observed, Severity};
-use poolwright::observe::{ConnectError, Fleet};
+use poolwright::observe::{ConnectError, Fleet, Shells};
 use poolwright::plan::{self, Plan};
 use poolwright::profile::{self, GpuPool, Resolved};
 use poolwright::rollout::{
@@ -30,6 +32,10 @@ use super::tap::Tap;
 /// The user that every world here knows, and its password.
 pub const USER: &str = "pw@vsphere.local";
 pub const PASSWORD: &str = "marked-l4b-pa55<word>";
+
+/// Of a Site: `root` logs in by SSH to every host whose password is `lab`.
+pub const DIRECT: &str =
+    "{way: direct, users: [{user: root, password: \"file:ESX_PASSWORD\"}], hostKeys: {file: KNOWN_HOSTS}}";
 
 /// Who holds locks and made plans.
 const TOOL: &str = "tests";
@@ -53,12 +59,13 @@ impl Lab {
     }
 
     pub fn of(world: World, documents: &str) -> Self {
-        let loaded = profile::load(&[("lab.yaml".to_owned(), documents.as_bytes().to_vec())]);
+        let folder = in_memory();
+        let documents = with_files(&world, documents, folder.path());
+        let loaded = profile::load(&[("lab.yaml".to_owned(), documents.into_bytes())]);
         assert!(loaded.problems.is_empty(), "{}", all(&loaded.problems));
         let errors: Vec<Finding> =
             profile::check(&loaded, None).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "{errors:#?}");
-        let folder = in_memory();
         Self {
             network: Tap::new(SimNetwork::new(world.clone())),
             state: StateDir::open(&folder.path().join("state")).unwrap(),
@@ -77,7 +84,15 @@ impl Lab {
 
     pub async fn try_connect(&self) -> Result<Fleet, ConnectError> {
         let password = SecretString::from(PASSWORD);
-        Fleet::connect(&self.site.name, &self.site.spec, USER, password, &self.network, self.world.clock()).await
+        let (site, clock) = (&self.site.spec, self.world.clock());
+        let fleet = Fleet::connect(&self.site.name, site, USER, password, &self.network, clock).await?;
+        Ok(match site.shell.as_ref().and_then(|shell| Shells::of(shell).unwrap()) {
+            Some(shells) => {
+                let shells = shells.with_credentials().await.unwrap();
+                fleet.with_shells(shells, Arc::new(SimNetwork::new(self.world.clone())))
+            }
+            None => fleet,
+        })
     }
 
     pub async fn connect(&self) -> Fleet {
@@ -134,6 +149,21 @@ impl Lab {
     pub fn state_path(&self) -> &std::path::Path {
         self.state.path()
     }
+}
+
+/// In these documents the words KNOWN_HOSTS and ESX_PASSWORD become the names of files: with the host
+/// keys of the world, and with the password `lab`.
+fn with_files(world: &World, documents: &str, folder: &Path) -> String {
+    let mut documents = documents.to_owned();
+    for (word, content) in [("KNOWN_HOSTS", world.known_hosts()), ("ESX_PASSWORD", "lab".to_owned())] {
+        if !documents.contains(word) {
+            continue;
+        }
+        let file = folder.join(word);
+        std::fs::write(&file, content).unwrap();
+        documents = documents.replace(word, &file.display().to_string());
+    }
+    documents
 }
 
 /// A folder in memory where the machine has one: every journal line is synced, and a disk takes

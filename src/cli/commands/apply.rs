@@ -9,7 +9,7 @@ use crate::catalog;
 use crate::cli::args::{ApplyArgs, Output};
 use crate::cli::execute::{self, TOOL};
 use crate::cli::planning::make_plan;
-use crate::cli::session::{Session, with_session};
+use crate::cli::session::{Purpose, Session, with_session};
 use crate::cli::watch::Watch;
 use crate::cli::{CommandError, Exit, Ui, documents};
 use crate::plan::{Plan, PlanFileError};
@@ -42,8 +42,9 @@ fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandEr
     let documents = execute::documents_of(&plan, &args.run.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
     let dir = StateDir::open(&args.run.state.dir)?;
-    let state =
-        with_session(site, args.run.world.file(), ui, async |session| execute_plan(session, &dir, &plan, ui).await)?;
+    let state = with_session(site, args.run.world.file(), Purpose::Changing, ui, async |session| {
+        execute_plan(session, &dir, &plan, ui).await
+    })?;
     execute::report(&state, &args.run, ui)
 }
 
@@ -57,7 +58,7 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.run.documents)?;
     let site = documents.site(args.site.as_deref())?;
     let dir = StateDir::open(&args.run.state.dir)?;
-    let done = with_session(site, args.run.world.file(), ui, async |session| {
+    let done = with_session(site, args.run.world.file(), Purpose::Changing, ui, async |session| {
         let plan = make_plan(session, &documents, site, ui).await?;
         ui.idle();
         let show = |mut paper: Paper, print: fn(&Ui, &Paper)| {

@@ -8,7 +8,7 @@ use crate::report::{self, words};
 pub fn run(args: &DiscoverArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.documents.paths)?;
     let site = documents.site(args.site.as_deref())?;
-    let observed = session::with_session(site, args.world.file(), ui, async |session| {
+    let observed = session::with_session(site, args.world.file(), session::Purpose::Reading, ui, async |session| {
         ui.busy("reading the names of clusters and hosts");
         let roster = session.read(session.fleet.roster()).await??;
         ui.busy(format!("reading {}", words::count(roster.hosts.len(), "host")));

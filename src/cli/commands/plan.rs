@@ -10,7 +10,7 @@ use crate::report;
 pub fn run(args: &PlanArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let documents = documents::load(&args.documents.paths)?;
     let site = documents.site(args.site.as_deref())?;
-    let plan = session::with_session(site, args.world.file(), ui, async |session| {
+    let plan = session::with_session(site, args.world.file(), session::Purpose::Reading, ui, async |session| {
         make_plan(session, &documents, site, ui).await
     })?;
     let bytes = plan.to_bytes();

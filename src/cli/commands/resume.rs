@@ -3,7 +3,7 @@
 use crate::cli::args::{ResumeArgs, RunArgs};
 use crate::cli::commands::apply::read_plan;
 use crate::cli::execute::{self, TOOL};
-use crate::cli::session::with_session;
+use crate::cli::session::{Purpose, with_session};
 use crate::cli::watch::Watch;
 use crate::cli::{CommandError, Exit, Ui};
 use crate::model::{HostName, RunId};
@@ -41,7 +41,7 @@ pub fn take_up(
     let documents = execute::documents_of(plan, &args.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
     execute::keep_reach(plan, dir, ui);
-    let state = with_session(site, args.world.file(), ui, async |session| {
+    let state = with_session(site, args.world.file(), Purpose::Changing, ui, async |session| {
         let mut watch = Watch::new(ui, session.clock);
         let holder = execute::holder();
         let engine = Engine {

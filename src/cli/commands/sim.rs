@@ -11,13 +11,18 @@ use crate::rollout::{Signal, interrupt};
 use crate::sim::{World, serve, serve_shells};
 
 pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    if let Some(SimCommand::Reset(reset)) = &args.command {
-        let forgotten = World::reset(&reset.world)?;
-        ui.talk(if forgotten { "the fleet is as its document says" } else { "there was nothing to put back" });
-        return Ok(Exit::Done);
-    }
-    let Some(file) = &args.world else {
-        unreachable!("the argument is required unless there is a subcommand");
+    let file = match (&args.command, &args.world) {
+        (Some(SimCommand::Reset(reset)), _) => {
+            let forgotten = World::reset(&reset.world)?;
+            ui.talk(if forgotten { "the fleet is as its document says" } else { "there was nothing to put back" });
+            return Ok(Exit::Done);
+        }
+        (Some(SimCommand::KnownHosts(of)), _) => {
+            ui.data(&open_world(&of.world)?.known_hosts());
+            return Ok(Exit::Done);
+        }
+        (None, Some(file)) => file,
+        (None, None) => unreachable!("the argument is required unless there is a subcommand"),
     };
     let world = open_world(file)?;
     world.set_speed(args.speed);
