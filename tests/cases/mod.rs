@@ -12,4 +12,5 @@
 
 mod devices;
 mod names;
+mod site;
 mod transitions;

@@ -1,124 +1,85 @@
-//! Each of the six transitions between the three modes, on two generations of GPUs and two versions
-//! of vSphere, under settings of the readings in which every pair of values occurs.
+//! Each transition between the modes, on two generations of GPUs, of a host with VMs of every fate: at
+//! 8.0.3 under settings of the readings in which every pair of values occurs, at 9.0 once.
 
 use poolwright::model::HostName;
 use poolwright::plan::{Plan, Reason};
 use poolwright::rollout::{Exit, HostPhase};
 
-use crate::support::lab::{Lab, PASSWORD, USER};
-use crate::support::look::{self, Gpu};
+use super::site::{Becomes, Guest, Site, TRANSITIONS};
+use crate::support::look;
 use crate::support::readings;
 
-/// A mode as documents write it, and what the world then shows of a GPU.
-#[derive(Clone, Copy)]
-struct Mode {
-    yaml: &'static str,
-    active: bool,
-    label: &'static str,
-    graphics: &'static str,
-    size: &'static str,
+/// A VM as every transition has it.
+fn vm(name: &str, becomes: Becomes, spec: impl Into<String>) -> Guest {
+    Guest { name: name.to_owned(), spec: spec.into(), pinned: false, becomes }
 }
 
-const MODES: [Mode; 3] = [
-    Mode { yaml: "{passthrough: {label: train}}", active: true, label: "train", graphics: "direct", size: "none" },
-    Mode { yaml: "{vgpu: {size: same}}", active: false, label: "", graphics: "sharedDirect", size: "sameSize" },
-    Mode { yaml: "{vgpu: {size: mixed}}", active: false, label: "", graphics: "sharedDirect", size: "mixedSize" },
-];
-
-const VERSIONS: [&str; 2] = ["8.0.3", "9.0.0"];
-
-/// From and to, as places in [`MODES`].
-const TRANSITIONS: [(usize, usize); 6] = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
-
-/// A managed host, and a stranger in the same cluster whose GPUs are as that one's were.
-fn world(version: &str, model: &str, from: Mode, readings: &str) -> String {
-    format!(
-        r#"
-apiVersion: poolwright/v1
-kind: World
-metadata: {{name: transitions}}
-spec:
-  vcenter: {{address: vc.lab, version: {version}, users: [{{name: {USER}, password: "{PASSWORD}"}}]}}
-  readings: {readings}
-  datacenters:
-    - path: /Prod/DC1
-      clusters:
-        - name: gpu-a
-          ha: {{enabled: true}}
-          hosts:
-            - names: esx-01
-              driver: {{component: NVD-AIE-800, version: 580.95.02}}
-              gpus: [{{model: {model}, count: 2, mode: {mode}}}]
-              boot: {{down: 4m, flaps: 1, stale: 90s, storage: 60s, agent: 45s}}
-            - names: stranger
-              driver: {{component: NVD-AIE-800, version: 580.95.02}}
-              gpus: [{{model: {model}, count: 2, mode: {mode}}}]
-"#,
-        mode = from.yaml
-    )
+/// Types of vGPU of a model: half of it, a quarter, one of which fewer fit beside others of another size, and
+/// a small one.
+fn types(model: &str) -> [String; 4] {
+    let (stem, sizes) = match model {
+        "h100-nvl-94" => ("nvidia_h100l", [47, 23, 15, 11]),
+        "a100-pcie-80" => ("grid_a100d", [40, 20, 16, 10]),
+        other => panic!("{other}"),
+    };
+    sizes.map(|size| format!("{stem}-{size}c"))
 }
 
-fn documents(model: &str, to: Mode, select: &str) -> String {
-    format!(
-        r#"
-apiVersion: poolwright/v1
-kind: Site
-metadata: {{name: lab}}
-spec:
-  vcenter: {{address: vc.lab, credentials: {{user: {USER}, password: "env:LAB"}}}}
----
-apiVersion: poolwright/v1
-kind: GpuPool
-metadata: {{name: pool}}
-spec:
-  hosts: {{site: lab, cluster: gpu-a, names: ["esx-*"]}}
-  gpuModel: {model}
-  gpuCount: 2
-  gpus: [{{select: {select}, mode: {mode}}}]
-  rollout: {{maxUnavailable: 1, maxReboots: 2}}
-"#,
-        mode = to.yaml
-    )
+/// A VM with a vGPU that does not move.
+fn stays(name: &str, becomes: Becomes, vgpu: &str) -> Guest {
+    vm(name, becomes, format!("migrate: false, devices: [{{vgpu: {vgpu}}}]"))
 }
 
-fn lab(version: &str, model: &str, from: Mode, to: Mode, readings: &str) -> Lab {
-    Lab::new(&world(version, model, from, readings), &documents(model, to, "all"))
+/// A VM with a GPU that is passed through.
+fn passed(name: &str, becomes: Becomes) -> Guest {
+    let extra = "extra: {pciPassthru.use64bitMMIO: \"TRUE\", pciPassthru.64bitMMIOSizeGB: \"512\"}";
+    vm(name, becomes, format!("devices: [{{dynamicDirectPath: train}}], {extra}"))
 }
 
-/// Plan, apply, plan again: what the world, not the engine, says of it.
-async fn walk(case: &str, lab: &Lab, to: Mode) -> Plan {
-    let plan = lab.plan().await;
-    assert_eq!(plan.hosts.len(), 1, "{case}: {:#?} {:#?}", plan.not_acted, plan.findings);
-    // As a file: what is applied is what was approved.
-    let plan = Plan::from_bytes(&plan.to_bytes()).unwrap();
-    let state = lab.apply(&plan).await.unwrap();
-    assert_eq!(state.exit(), Exit::Done, "{case}: {state:#?}");
-
-    let after = lab.world.snapshot();
-    for gpu in look::gpus(&after, "esx-01") {
-        let Gpu { address, enabled, active, label, graphics, size, .. } = gpu;
-        if plan.hosts[0].target.gpus.iter().any(|target| target.address.to_string() == address) {
-            let found = (enabled, active, label.as_str(), graphics.as_str(), size.as_str());
-            assert_eq!(found, (to.active, to.active, to.label, to.graphics, to.size), "{case}: {address}");
+/// VMs of every fate: with a GPU and without, as far as the two modes have them.
+fn guests(model: &str, (from, to): (usize, usize)) -> Vec<Guest> {
+    use Becomes::{LeftOff, Moves, Stops};
+    let [half, quarter, odd, small] = types(model);
+    let mut guests = vec![vm("web-1", Moves, "moveTakes: 90s")];
+    let moves = |vgpu: &str| vm("serve-1", Moves, format!("devices: [{{vgpu: {vgpu}}}]"));
+    match (from, to) {
+        (0, _) => guests.push(passed("late-1", LeftOff)),
+        (_, 0) => guests.extend([moves(&quarter), stays("late-1", LeftOff, &quarter)]),
+        // Of this size fewer fit where sizes may differ: five on the one GPU, four of them afterwards.
+        (1, _) => {
+            guests.extend((1..5).map(|n| stays(&format!("keep-vgpu-{n}"), Stops, &odd)));
+            guests.push(stays("late-1", LeftOff, &odd));
         }
+        // Three sizes on two GPUs, of which each has one afterwards.
+        _ => guests.extend([
+            moves(&quarter),
+            stays("keep-vgpu-1", Stops, &half),
+            stays("keep-vgpu-2", Stops, &quarter),
+            stays("late-1", LeftOff, &small),
+        ]),
     }
-    look::assert_released(case, &after, &plan);
-    look::assert_only_managed(case, lab, &plan);
-    look::assert_within_bounds(case, lab, &plan);
-
-    let again = lab.plan().await;
-    assert_eq!(again.hosts, [], "{case}");
-    assert!(again.not_acted.iter().all(|host| host.reason == Reason::Converged), "{case}: {:#?}", again.not_acted);
-    plan
+    guests.push(Guest { pinned: true, ..vm("keep-1", Stops, "shutdownTakes: 70s") });
+    guests
 }
 
-/// One transition of one model: every pair of values of two readings, and of a reading and a version.
+/// GPUs of each host: one where it takes all VMs of a size to crowd it.
+fn gpus(transition: (usize, usize)) -> u32 {
+    if transition == (1, 2) { 1 } else { 2 }
+}
+
+/// One transition of one model. A second host, which is empty, and what the two of them leave of the
+/// pool, are looked at once for each version; the readings decide nothing between hosts.
 async fn transition(model: &str, at: usize) {
-    let (from, to) = (MODES[TRANSITIONS[at].0], MODES[TRANSITIONS[at].1]);
-    for (readings, other) in readings::pairs_with(VERSIONS.len()) {
-        let version = VERSIONS[other];
-        let case = format!("{version} {model} {} -> {} under {readings}", from.yaml, to.yaml);
-        walk(&case, &lab(version, model, from, to, &readings), to).await;
+    let rows = readings::pairs().into_iter().map(|readings| ("8.0.3", readings, 1));
+    let once = ["8.0.3", "9.0.0"].map(|version| (version, "{}".to_owned(), 2));
+    for (version, readings, hosts) in rows.chain(once) {
+        let site = Site {
+            hosts,
+            gpus: gpus(TRANSITIONS[at]),
+            vms: guests(model, TRANSITIONS[at]),
+            ..Site::of(version, model, TRANSITIONS[at], &readings)
+        };
+        site.walk(&format!("{version} {model} {} -> {} under {readings}", site.from.yaml, site.to.yaml)).await;
     }
 }
 
@@ -147,16 +108,42 @@ transitions! {
     a100_mixed_size_to_same_size = "a100-pcie-80" 5;
 }
 
+/// A VM that may not be stopped and cannot move: its host is refused by the plan, and nothing is done to
+/// it nor to any VM there; the other host of the pool is changed.
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_may_not_be_stopped_refuses_its_host_and_no_other() {
+    for model in ["h100-nvl-94", "a100-pcie-80"] {
+        for transition in TRANSITIONS {
+            let [_, quarter, ..] = types(model);
+            let stays = match transition.0 {
+                0 => passed("own-1", Becomes::Stops),
+                _ => stays("own-1", Becomes::Stops, &quarter),
+            };
+            let vms = vec![vm("web-1", Becomes::Moves, "moveTakes: 90s"), stays];
+            let site = Site { hosts: 2, vms, ..Site::of("8.0.3", model, transition, "{}") };
+            let case = format!("{model} {} -> {}", site.from.yaml, site.to.yaml);
+            let lab = site.lab();
+            let plan = lab.plan().await;
+            let planned: Vec<&str> = plan.hosts.iter().map(|host| host.host.name.as_str()).collect();
+            assert_eq!(planned, ["esx-02"], "{case}: {:#?}", plan.findings);
+            let [not] = plan.not_acted.as_slice() else { panic!("{case}: {:#?}", plan.not_acted) };
+            assert_eq!((not.host.as_str(), not.reason), ("esx-01", Reason::Refused), "{case}");
+            assert!(not.detail.contains("own-1"), "{case}: {}", not.detail);
+            let vms = lab.before["vms"].clone();
+            site.apply(&case, &lab, plan).await;
+            assert_eq!(lab.world.snapshot()["vms"], vms, "{case}");
+        }
+    }
+}
+
 /// One of the host's two GPUs is not in the pool: it stays as it is, configured and active.
 #[tokio::test(start_paused = true)]
 async fn beside_a_gpu_of_somebody_else() {
-    for (from, to) in TRANSITIONS {
-        let (from, to) = (MODES[from], MODES[to]);
+    for transition in TRANSITIONS {
         for readings in readings::pairs().iter().filter(|readings| readings.contains("hostDefaultNeeded: no")) {
-            let case = format!("one of two, {} -> {} under {readings}", from.yaml, to.yaml);
-            let world = world("8.0.3", "a100-pcie-80", from, readings);
-            let lab = Lab::new(&world, &documents("a100-pcie-80", to, "{count: 1}"));
-            let plan = walk(&case, &lab, to).await;
+            let site = Site { select: "{count: 1}", ..Site::of("8.0.3", "a100-pcie-80", transition, readings) };
+            let case = format!("one of two, {} -> {} under {readings}", site.from.yaml, site.to.yaml);
+            let plan = site.walk(&case).await;
             assert_eq!(plan.hosts[0].target.others.len(), 1, "{case}");
         }
     }
@@ -166,18 +153,17 @@ async fn beside_a_gpu_of_somebody_else() {
 /// list is sent as it was read, which means the same under both.
 #[tokio::test(start_paused = true)]
 async fn each_reading_changes_a_journal_or_must_not() {
-    let [passthrough, same, _] = MODES;
     // A whole host, and one with a GPU of somebody else, whose host default is not ours to change.
-    let walks = [(passthrough, same, "all"), (same, passthrough, "all"), (passthrough, same, "{count: 1}")];
+    let walks = [((0, 1), "all"), ((1, 0), "all"), ((0, 1), "{count: 1}")];
     let mut defaults = Vec::new();
-    for (from, to, select) in walks {
-        defaults.push(journal(from, to, select, &readings::only(0, 0)).await);
+    for (transition, select) in walks {
+        defaults.push(journal(transition, select, &readings::only(0, 0)).await);
     }
     for (switch, (name, values)) in readings::SWITCHES.iter().enumerate() {
         for value in 1..values.len() {
             let mut differs = false;
-            for ((from, to, select), default) in walks.into_iter().zip(&defaults) {
-                differs |= journal(from, to, select, &readings::only(switch, value)).await != *default;
+            for ((transition, select), default) in walks.into_iter().zip(&defaults) {
+                differs |= journal(transition, select, &readings::only(switch, value)).await != *default;
             }
             assert_eq!(differs, *name != "deviceType", "{name}: {}", values[value]);
         }
@@ -185,9 +171,8 @@ async fn each_reading_changes_a_journal_or_must_not() {
 }
 
 /// What the journal says happened, and when; the id of the run is by chance.
-async fn journal(from: Mode, to: Mode, select: &str, readings: &str) -> Vec<String> {
-    let world = world("8.0.3", "h100-nvl-94", from, readings);
-    let lab = Lab::new(&world, &documents("h100-nvl-94", to, select));
+async fn journal(transition: (usize, usize), select: &str, readings: &str) -> Vec<String> {
+    let lab = Site { select, ..Site::of("8.0.3", "h100-nvl-94", transition, readings) }.lab();
     let plan = lab.plan().await;
     let run = lab.apply(&plan).await.unwrap().run;
     let entries = lab.state.entries(&run).unwrap();
@@ -198,9 +183,8 @@ async fn journal(from: Mode, to: Mode, select: &str, readings: &str) -> Vec<Stri
 /// GPU never becomes a vGPU, the host is left closed, and the report says why.
 #[tokio::test(start_paused = true)]
 async fn a_host_default_that_is_not_ours_leaves_the_host_closed() {
-    let [passthrough, same, _] = MODES;
-    let world = world("8.0.3", "h100-nvl-94", passthrough, "{hostDefaultNeeded: yes}");
-    let lab = Lab::new(&world, &documents("h100-nvl-94", same, "{count: 1}"));
+    let site = Site { select: "{count: 1}", ..Site::of("8.0.3", "h100-nvl-94", (0, 1), "{hostDefaultNeeded: yes}") };
+    let lab = site.lab();
     let plan = lab.plan().await;
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
@@ -210,4 +194,29 @@ async fn a_host_default_that_is_not_ours_leaves_the_host_closed() {
     look::assert_within_bounds("not ours", &lab, &plan);
     let HostPhase::Failed { error, .. } = &state.hosts[&HostName::from("esx-01")].phase else { panic!("{state:#?}") };
     assert!(error.contains("the reboot had no effect on") && error.contains("type sharedDirect"), "{error}");
+}
+
+/// Each bound is looked at: were one of them as low as this, it would be noticed.
+#[tokio::test(start_paused = true)]
+async fn a_bound_that_the_world_breaks_is_noticed() {
+    let transition = (1, 0);
+    let vms = guests("h100-nvl-94", transition);
+    let site = Site { hosts: 2, vms, ..Site::of("8.0.3", "h100-nvl-94", transition, "{}") };
+    let lab = site.lab();
+    let plan = lab.plan().await;
+    let plan = site.apply("as planned", &lab, plan).await;
+    let lower: [fn(&mut Plan); 6] = [
+        |plan| plan.hosts[0].bounds.stops = 1,
+        |plan| plan.hosts[0].bounds.moves = 1,
+        |plan| plan.hosts[0].reboots.most = 0,
+        |plan| plan.hosts[0].minutes.most = 1,
+        |plan| plan.capacity.pools[0].worst = plan.capacity.pools[0].now,
+        |plan| plan.capacity.gpu_hours_most_tenths = 1,
+    ];
+    for (nth, lower) in lower.into_iter().enumerate() {
+        let mut tight = plan.clone();
+        lower(&mut tight);
+        let look = std::panic::AssertUnwindSafe(|| look::assert_within_bounds("too tight", &lab, &tight));
+        assert!(std::panic::catch_unwind(look).is_err(), "{nth}");
+    }
 }

@@ -6,6 +6,7 @@ use poolwright::plan::{HostPlan, Plan};
 use serde_json::Value;
 
 use super::lab::Lab;
+use super::replay::Replay;
 
 /// A GPU as the world has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,17 +80,31 @@ pub fn assert_only_managed(case: &str, lab: &Lab, plan: &Plan) {
     }
 }
 
-/// What the world counts lies inside the plan's bounds.
+/// What the world counts lies inside the plan's bounds, as the world's own log and tally tell it.
 pub fn assert_within_bounds(case: &str, lab: &Lab, plan: &Plan) {
     let tally = lab.world.tally();
-    let log = lab.world.log();
+    let replay = Replay::of(lab);
     for host in &plan.hosts {
         let name = host.host.name.as_str();
-        let counted = &tally.hosts[name];
-        assert!(counted.boots <= host.reboots.most, "{case}: {name} booted {} times", counted.boots);
-        let times: Vec<_> = log.iter().filter(|write| write.object == name).map(|write| write.at).collect();
-        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { continue };
-        let minutes = last.duration_since(*first).as_secs() / 60;
+        let boots = tally.hosts[name].boots;
+        assert!(boots <= host.reboots.most, "{case}: {name} booted {boots} times");
+        let Some(told) = replay.hosts.get(name) else { continue };
+        let (stops, moves) = (told.stops, told.moves);
+        assert!(stops <= host.bounds.stops, "{case}: {stops} VMs were stopped on {name}");
+        assert!(moves <= host.bounds.moves, "{case}: {moves} VMs were moved off {name}");
+        let Some((first, last)) = told.touched else { continue };
+        let minutes = last.duration_since(first).as_secs() / 60;
         assert!(minutes <= i64::from(host.minutes.most), "{case}: {name} took {minutes} minutes");
     }
+    let mut hours_tenths = 0;
+    for capacity in &plan.capacity.pools {
+        let pool = plan.desired.pools.iter().find(|pool| pool.name.value == capacity.pool).unwrap();
+        let gpus = pool.hosts.iter().map(|pin| (pin.host.name.as_str(), pool.gpu_count.value)).collect();
+        let least = capacity.now - replay.most_out(&gpus);
+        assert!(least >= capacity.worst, "{case}: {least} GPUs of {} were left", capacity.pool);
+        let seconds: i64 = gpus.iter().map(|(host, count)| replay.out_s(host) * i64::from(*count)).sum();
+        hours_tenths += u64::try_from(seconds).unwrap() / 360;
+    }
+    let most = plan.capacity.gpu_hours_most_tenths;
+    assert!(hours_tenths <= most, "{case}: {hours_tenths} tenths of GPU hours, {most} at most");
 }

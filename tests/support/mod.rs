@@ -6,6 +6,7 @@ pub mod look;
 pub mod pairwise;
 mod peer;
 pub mod readings;
+pub mod replay;
 pub mod seen;
 mod shared;
 pub mod tap;

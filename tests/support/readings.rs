@@ -14,14 +14,8 @@ pub const SWITCHES: [(&str, &[&str]); 6] = [
 
 /// Settings in which every pair of values of two switches occurs, each as a YAML map.
 pub fn pairs() -> Vec<String> {
-    pairs_with(1).into_iter().map(|(setting, _)| setting).collect()
-}
-
-/// The same with one more switch, which is not a reading: its value, of so many, comes beside.
-pub fn pairs_with(others: usize) -> Vec<(String, usize)> {
-    let mut sizes: Vec<usize> = SWITCHES.iter().map(|(_, values)| values.len()).collect();
-    sizes.push(others);
-    pairwise::rows(&sizes).iter().map(|row| (setting(row), row[SWITCHES.len()])).collect()
+    let sizes: Vec<usize> = SWITCHES.iter().map(|(_, values)| values.len()).collect();
+    pairwise::rows(&sizes).iter().map(|row| setting(row)).collect()
 }
 
 /// The defaults with one switch set to another value.
