@@ -208,7 +208,7 @@ pub fn failed(error: RunError, dir: &StateDir, run: Option<&RunId>) -> CommandEr
         RunError::SeveralRuns { .. } => {
             (Exit::Taken, Some("only one of them can be resumed from its own journal".to_owned()))
         }
-        RunError::NotFailed { run, .. } => {
+        RunError::NotFailed { run, .. } | RunError::NotAwaited { run, .. } => {
             (Exit::Invalid, Some(format!("see how the hosts stand: `poolwright status {run}`")))
         }
         RunError::Unreachable(_) => (Exit::Unreachable, None),

@@ -47,6 +47,18 @@ impl fmt::Display for Mode {
     }
 }
 
+/// Where a GPU keeps MIG (vsphere-gpu §2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum MigKind {
+    /// On the board (Ampere): a switch takes effect with the next reboot, and outlives reboots and the
+    /// change to passthrough, which hides it.
+    Board,
+    /// In the driver (Hopper and later): a switch takes effect at once on a GPU that nobody uses, and
+    /// every reboot loses it.
+    Driver,
+}
+
 /// Whether the vGPUs of one GPU share one framebuffer size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

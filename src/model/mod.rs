@@ -40,7 +40,7 @@ pub use desired::{
 };
 pub use fact::Fact;
 pub use finding::{Acceptance, Finding, FindingId, RULES, Rule, Severity, Subject};
-pub use gpu::{AssignmentPolicy, GraphicsType, Mode, VgpuMode, VgpuSize};
+pub use gpu::{AssignmentPolicy, GraphicsType, MigKind, Mode, VgpuMode, VgpuSize};
 pub use host_key::{HostKeyPin, HostKeyPinError};
 pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, LastReboot, Marker, MarkerPhase};

@@ -30,11 +30,14 @@ pub struct ShellLogin {
 
 /// What `nvidia-smi` on a host shows. It lists only the GPUs that the driver owns: what is passed
 /// through is not there.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShellView {
     /// GPUs by address.
     pub gpus: BTreeMap<PciAddress, GpuShellView>,
+    /// Whether NVIDIA's monitoring daemon runs, which keeps GPUs in use; absent where it is not
+    /// installed.
+    pub monitor: Fact<bool>,
     /// What was not understood, or why nothing is listed: lines of the host, shortened.
     pub unread: Vec<String>,
 }

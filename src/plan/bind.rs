@@ -6,7 +6,9 @@ use super::device::{Devices, Gap, addresses, named};
 use super::sheet::Sheet;
 use super::{GpuTarget, HostTarget};
 use crate::catalog::catalog;
-use crate::model::{At, GpuGroup, GpuSelect, GraphicsType, HostView, Mode, PciAddress, Place, Rule, are, counted};
+use crate::model::{
+    At, GpuGroup, GpuSelect, GraphicsType, HostView, MigKind, Mode, PciAddress, PciId, Place, Rule, are, counted,
+};
 
 /// The rules that need the list of devices.
 pub(super) const DEVICE_RULES: &[&Rule] = &[
@@ -60,6 +62,7 @@ pub(super) fn bind(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> Opt
                 id: gpu.id,
                 mode: group.mode.value.clone(),
                 companions: devices.companions(gpu.address).map(|device| device.address).collect(),
+                mig: mig_kind(gpu.id),
             })
         })
         .collect();
@@ -200,4 +203,14 @@ fn words(group: &GpuGroup) -> String {
         GpuSelect::NumaNode(node) => format!("numaNode: {node}"),
         GpuSelect::Count(count) => format!("count: {count}"),
     }
+}
+
+/// Where a GPU keeps MIG (vsphere-gpu §2.1): by the architecture of its model. None if it does not know
+/// MIG, or is not in the catalogue.
+fn mig_kind(id: PciId) -> Option<MigKind> {
+    let model = catalog().identify(id).model().filter(|model| model.mig.is_some())?;
+    Some(match model.board.architecture.as_str() {
+        "ampere" => MigKind::Board,
+        _ => MigKind::Driver,
+    })
 }

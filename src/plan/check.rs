@@ -7,7 +7,7 @@ use super::need::Need;
 use super::setting::{on, own_entry};
 use super::visit::{Mismatch, identity};
 use super::{
-    Bounds, GpuSetting, GraphicsChange, HostPlan, Memory, Moving, OurMaintenance, PassthruChange, Step, power,
+    Bounds, GpuSetting, GraphicsChange, HostPlan, Memory, Moving, OurMaintenance, PassthruChange, Step, mig, power,
 };
 use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode, VmView, counted};
 
@@ -89,6 +89,10 @@ impl Step {
                 self.writable(host, view).and_then(|devices| passthru(changes, &devices))
             }
             Self::SetGraphics { .. } => self.writable(host, view).and_then(|_| self.graphics(view)),
+            Self::StartShell => mig::start_shell(view),
+            Self::StopMonitor => mig::stop_monitor(view),
+            Self::SetMig { .. } => self.writable(host, view).and_then(|_| mig::set(self, view, memory)),
+            Self::StartMonitor => mig::start_monitor(view, memory),
             Self::Reboot { .. } => self.reboot(host, view, memory),
             Self::VerifyHost => match not_connected(view) {
                 Some(why) => refused("a host that answers", why),
@@ -109,6 +113,10 @@ impl Step {
         match self {
             Self::StartClosing { .. } => power::closing(view, memory),
             Self::StopVm { vm, .. } => power::stopped(vm, view),
+            Self::StartShell => mig::shell_open(view),
+            Self::StopMonitor => mig::monitor_is(false, view),
+            Self::SetMig { .. } => mig::is_set(self, view, memory),
+            Self::StartMonitor => mig::monitor_is(true, view),
             Self::EnterMaintenance { .. } => match view.in_maintenance {
                 Fact::Known(true) => Verify::Reached { evidence: vec!["in maintenance mode".to_owned()] },
                 _ => Verify::NotYet { waiting_for: vec!["the host to be in maintenance mode".to_owned()] },

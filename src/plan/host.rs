@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Pace, Rule, SiteIdentity, VgpuMode, VgpuSize, are, counted,
+    Mode, Pace, Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -44,6 +44,8 @@ pub(super) struct Context<'a> {
     pub site: &'a SiteIdentity,
     /// Durations of the site.
     pub pace: Pace,
+    /// How MIG is switched.
+    pub shell: ShellWay,
     /// Whether another host has the name or the identity of this one.
     pub twins: &'a dyn Fn(&HostRecord) -> Option<String>,
     /// What was seen around hosts.
@@ -447,6 +449,7 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
         steps: outline::steps(&steps, &reboots),
         minutes: outline::minutes(&steps, &reboots, &context.pace),
         reboots,
+        shell: context.shell,
         stays_in_maintenance: stays,
         not_checked: unreadable_parity(&view.parity).into_iter().map(|(name, _)| name.to_owned()).collect(),
     }))

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use crate::model::{Baseline, Fact, MoRef};
+use crate::model::{Baseline, Fact, MigKind, MoRef, PciAddress, ShellWay};
 
 /// What a visit remembers of itself. The default is a visit that did nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,15 @@ pub struct Memory {
     /// VMs that this visit stops or stopped, and has not started again: all that it will stop, from
     /// before the first.
     pub vms: Vec<MoRef>,
+    /// GPUs whose boards were given another MIG switch, seen or confirmed: it waits for a reboot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mig: Vec<(PciAddress, bool)>,
+    /// The monitoring daemon was stopped and not started again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub monitor_stopped: bool,
+    /// MIG was switched through the shell: the gate asks there, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shell: bool,
     /// State before the visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -95,8 +104,14 @@ impl Memory {
                 self.last_reboot =
                     Some(RebootAsked { boot_before: *boot_before, pending: pending.clone(), proven: false });
             }
-            // The configuration is left as it is.
-            Step::VerifyHost | Step::StartVm { .. } => return,
+            Step::SetMig { way, .. } => {
+                self.written_since_reboot = true;
+                self.shell |= *way == ShellWay::Direct;
+            }
+            // The configuration is left as it is. Whether the daemon ran is known only when it is looked at.
+            Step::StartShell | Step::StopMonitor | Step::StartMonitor | Step::VerifyHost | Step::StartVm { .. } => {
+                return;
+            }
         }
         self.begun = true;
     }
@@ -106,7 +121,13 @@ impl Memory {
         match step {
             Step::EnterMaintenance { .. } => self.maintenance = OurMaintenance::Closed,
             Step::StartVm { vm, .. } => self.vms.retain(|stopped| stopped != vm),
+            Step::SetMig { gpus, on, kind: MigKind::Board, .. } => {
+                self.mig.retain(|(gpu, _)| !gpus.contains(gpu));
+                self.mig.extend(gpus.iter().map(|gpu| (*gpu, *on)));
+            }
+            Step::StartMonitor => self.monitor_stopped = false,
             Step::Reboot { .. } => {
+                self.mig.clear();
                 if let Some(asked) = self.last_reboot.as_mut().filter(|asked| !asked.proven) {
                     asked.proven = true;
                     self.reboots = self.reboots.saturating_add(1);
@@ -117,6 +138,9 @@ impl Memory {
             | Step::ExitMaintenance
             | Step::SetPassthrough { .. }
             | Step::SetGraphics { .. }
+            | Step::StartShell
+            | Step::StopMonitor
+            | Step::SetMig { kind: MigKind::Driver, .. }
             | Step::VerifyHost => {}
         }
     }

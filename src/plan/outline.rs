@@ -6,7 +6,7 @@ use super::group::{by_words, grouped};
 use super::setting::on;
 use super::work::Work;
 use super::{Minutes, Outline, Reboots, Step};
-use crate::model::{Fact, HostView, Pace};
+use crate::model::{Fact, HostView, MigKind, Pace, ShellWay};
 
 /// Why the host reboots, and why perhaps once more or not at all.
 pub(super) fn why(work: &Work, view: &HostView, most: u32) -> Vec<String> {
@@ -95,6 +95,11 @@ fn expects(step: &Step) -> String {
             })));
             found.join("; ")
         }
+        Step::StartShell => "its host key as pinned, the login accepted at the first try".to_owned(),
+        Step::StopMonitor => "a login to the shell, in maintenance mode".to_owned(),
+        Step::SetMig { kind: MigKind::Board, .. } => "the driver owns the GPUs; pending until the reboot".to_owned(),
+        Step::SetMig { kind: MigKind::Driver, .. } => "the driver owns the GPUs, nobody uses them".to_owned(),
+        Step::StartMonitor => "a login to the shell".to_owned(),
         Step::Reboot { .. } => "in maintenance mode, something pending, a reboot left within the bound".to_owned(),
         Step::VerifyHost => "modes active as wished, devices and other GPUs unchanged, parity no worse".to_owned(),
         Step::ExitMaintenance => "the host gate passed".to_owned(),
@@ -130,6 +135,10 @@ fn kind(step: &Step) -> &'static str {
         Step::StopVm { .. } => "stop a VM",
         Step::EnterMaintenance { .. } => "close",
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } => "write",
+        Step::StartShell => "log in",
+        Step::StopMonitor | Step::StartMonitor => "stop or start the daemon",
+        Step::SetMig { way: ShellWay::Direct, .. } => "switch MIG",
+        Step::SetMig { way: ShellWay::Handoff, .. } => "switch MIG, not counting how long a person takes,",
         Step::Reboot { .. } => "reboot",
         Step::VerifyHost => "verify",
         Step::ExitMaintenance => "open",

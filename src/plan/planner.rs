@@ -32,7 +32,8 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
     let twins = twins(desired, observed);
     let twin = |record: &HostRecord| twins.get(record.host.path.as_str()).cloned();
     let around = Surroundings::of(observed);
-    let context = Context { site: &observed.site, pace: desired.pace, twins: &twin, around: &around };
+    let context =
+        Context { site: &observed.site, pace: desired.pace, shell: desired.shell, twins: &twin, around: &around };
     let mut pools = Vec::new();
     let (mut hosts, mut not_acted, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for pool in &desired.pools {

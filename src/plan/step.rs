@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Moving;
+use super::device::addresses;
 use super::group::{by_words, grouped};
 use super::vms::device_words;
 use crate::model::{
-    AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, MoRef, PciAddress, VgpuMode,
-    VmGpuDevice, counted,
+    AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, MigKind, MoRef, PciAddress, ShellWay,
+    VgpuMode, VmGpuDevice, counted,
 };
 
 /// A value that is changed: what is expected before, and what is set.
@@ -104,6 +105,25 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         early: bool,
     },
+    /// Start the SSH service of the host where it is stopped, and log in: before anything of the host
+    /// is disturbed, so that a wrong password or host key costs nothing.
+    StartShell,
+    /// Stop NVIDIA's monitoring daemon, which keeps GPUs in use (vsphere-gpu F28).
+    StopMonitor,
+    /// Switch MIG of GPUs: `nvidia-smi -mig`, the only way there is (vsphere-gpu §2.1), through the
+    /// shell or by a person.
+    SetMig {
+        /// In address order.
+        gpus: Vec<PciAddress>,
+        /// On or off.
+        on: bool,
+        /// Where they keep it: it takes effect at once, or with the next reboot.
+        kind: MigKind,
+        /// By whom.
+        way: ShellWay,
+    },
+    /// Start the monitoring daemon again, if it ran.
+    StartMonitor,
     /// `RebootHost_Task`, in maintenance; proven by the boot time. After it, done or found done,
     /// the visit is planned anew.
     Reboot {
@@ -167,10 +187,12 @@ impl Step {
         match self {
             Self::SetPassthrough { changes } => changes.iter().any(|change| change.enabled != change.from_enabled),
             Self::SetGraphics { devices, default_type, .. } => !devices.is_empty() || default_type.is_some(),
-            Self::Reboot { .. } | Self::ExitMaintenance => true,
+            Self::StopMonitor | Self::SetMig { .. } | Self::Reboot { .. } | Self::ExitMaintenance => true,
             Self::StartClosing { .. }
             | Self::StopVm { .. }
             | Self::EnterMaintenance { .. }
+            | Self::StartShell
+            | Self::StartMonitor
             | Self::VerifyHost
             | Self::StartVm { .. } => false,
         }
@@ -201,6 +223,16 @@ impl fmt::Display for Step {
                 write!(f, "set {}", parts.join("; "))?;
                 if *early { f.write_str(" (again after the reboot, if the host ignores it now)") } else { Ok(()) }
             }
+            Self::StartShell => f.write_str("log in to the shell, the SSH service started if it is stopped"),
+            Self::StopMonitor => f.write_str("stop the NVIDIA monitoring daemon, if it runs"),
+            Self::SetMig { gpus, on, way, .. } => {
+                let by = match way {
+                    ShellWay::Direct => "through the shell",
+                    ShellWay::Handoff => "by hand: the commands are printed",
+                };
+                write!(f, "switch MIG {} {by}: {}", if *on { "on" } else { "off" }, addresses(gpus))
+            }
+            Self::StartMonitor => f.write_str("start the NVIDIA monitoring daemon again, if it ran"),
             Self::Reboot { pending, .. } => {
                 write!(f, "reboot, to activate {}", grouped(pending).join("; "))
             }

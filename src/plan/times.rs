@@ -35,6 +35,18 @@ const MOVE_FACTOR: u32 = 3;
 const WRITE: Duration = minutes(1);
 /// vCenter's copy of a host's configuration lags the host by up to minutes (vsphere-gpu §3.5).
 const WRITE_DEADLINE: Duration = minutes(5);
+/// The SSH service starts in seconds; a login with a busy driver takes some more.
+const SHELL: Duration = minutes(1);
+/// The host's own copy of its services lags as other facts do.
+const SHELL_DEADLINE: Duration = minutes(5);
+/// The daemon ends and starts in seconds.
+const MONITOR: Duration = minutes(1);
+/// Three times as long as the host itself lets its script run (`shell::Command::kill_after`).
+const MONITOR_DEADLINE: Duration = minutes(3);
+/// A switch of MIG resets the GPU; vCenter shows it after a refresh.
+const MIG: Duration = minutes(1);
+/// Each GPU has two minutes until its command is killed, and what vCenter shows lags.
+const MIG_DEADLINE: Duration = minutes(10);
 /// Power-on self test of a server with a terabyte of memory, boot of ESXi and its reconnect; server
 /// vendors and administrators speak of 8 to 15 minutes.
 const REBOOT: Duration = minutes(12);
@@ -59,6 +71,9 @@ impl Step {
             Self::EnterMaintenance { moves } => CLOSE + moving(moves),
             Self::ExitMaintenance => CLOSE,
             Self::SetPassthrough { .. } | Self::SetGraphics { .. } => WRITE,
+            Self::StartShell => SHELL,
+            Self::StopMonitor | Self::StartMonitor => MONITOR,
+            Self::SetMig { .. } => MIG,
             Self::Reboot { .. } => REBOOT + stable,
             Self::VerifyHost => GATE,
             Self::StartVm { .. } => START,
@@ -74,6 +89,9 @@ impl Step {
             Self::EnterMaintenance { moves } => CLOSE_DEADLINE + moving(moves) * MOVE_FACTOR,
             Self::ExitMaintenance => CLOSE_DEADLINE + GATE_DEADLINE,
             Self::SetPassthrough { .. } | Self::SetGraphics { .. } => WRITE_DEADLINE,
+            Self::StartShell => SHELL_DEADLINE,
+            Self::StopMonitor | Self::StartMonitor => MONITOR_DEADLINE,
+            Self::SetMig { gpus, .. } => MIG_DEADLINE + MIG * u32::try_from(gpus.len()).unwrap_or(u32::MAX),
             Self::Reboot { .. } => REBOOT_DEADLINE + stable,
             Self::VerifyHost => GATE_DEADLINE,
             Self::StartVm { .. } => START_DEADLINE,

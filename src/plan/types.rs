@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, HostName, HostRef, Mode, Package, PciAddress, PciId,
-    PlanId, Product, SiteIdentity, VmRules,
+    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, HostName, HostRef, MigKind, Mode, Package, PciAddress,
+    PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
 };
 
 use super::{Bounds, VmFate};
@@ -110,6 +110,8 @@ pub struct HostPlan {
     pub reboots: Reboots,
     /// Time.
     pub minutes: Minutes,
+    /// How MIG is switched on it, where it is.
+    pub shell: ShellWay,
     /// Whether the host was found in maintenance and is left there.
     pub stays_in_maintenance: bool,
     /// Parity that could not be read, which somebody accepted: the gate does not check it
@@ -176,6 +178,9 @@ pub struct GpuTarget {
     pub mode: Mode,
     /// Other functions of the device that go with it.
     pub companions: Vec<PciAddress>,
+    /// Where it keeps MIG; none if it does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<MigKind>,
 }
 
 /// A step as words, for people.

@@ -69,6 +69,10 @@ impl Run<'_> {
         if !not_started.is_empty() {
             return self.hold(host, Held::Taken { what: not_started.join("; ") }).await;
         }
+        let kept = self.put_back(host).await?;
+        if !kept.is_empty() {
+            return self.hold(host, Held::Taken { what: kept.join("; ") }).await;
+        }
         let record = self.read(host).await;
         self.disarm(host, &record)?;
         self.give_back(host, &record, Outcome::AsItWas).await

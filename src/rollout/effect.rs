@@ -27,6 +27,10 @@ fn task_of(step: &Step) -> Option<&'static str> {
         Step::StopVm { .. }
         | Step::SetPassthrough { .. }
         | Step::SetGraphics { .. }
+        | Step::StartShell
+        | Step::StopMonitor
+        | Step::SetMig { .. }
+        | Step::StartMonitor
         | Step::VerifyHost
         | Step::StartVm { .. } => None,
     }
@@ -123,6 +127,10 @@ impl Run<'_> {
                     Some(config) => vcenter.update_graphics(manager, &config).await.map(|()| None),
                     None => return Sent::Refused("the step writes no graphics configuration".to_owned()),
                 }
+            }
+            // Done at the shell, or by a person (`shell`, `handoff`).
+            Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => {
+                return Sent::Refused("no call of vCenter does it".to_owned());
             }
             // Reads only.
             Step::VerifyHost => return Sent::Stored,

@@ -11,7 +11,8 @@ use super::marker;
 use super::record::Recorder;
 use super::run::Run;
 use super::{
-    Event, Exit, HostPhase, Interrupt, Resumed, RunDir, RunError, RunState, Sink, Spent, StateDir, StateError, fold,
+    Event, Exit, Handoff, HostPhase, HostState, Interrupt, Resumed, RunDir, RunError, RunState, Sink, Spent, StateDir,
+    StateError, fold,
 };
 use crate::base::clock::Clock;
 use crate::model::{HostName, HostRef, RunId};
@@ -30,6 +31,8 @@ pub struct Engine<'a> {
     pub sink: &'a mut dyn Sink,
     /// Signals.
     pub interrupt: Interrupt,
+    /// How long a person is waited for who switches MIG.
+    pub handoff: Handoff,
     /// Version of the program.
     pub tool: &'a str,
     /// Who takes the lock of the run: program and process, for people.
@@ -73,7 +76,7 @@ pub async fn apply(engine: Engine<'_>, plan: &Plan) -> Result<RunState, RunError
 pub async fn apply_into(engine: Engine<'_>, plan: &Plan, dir: RunDir, journal: Journal) -> Result<RunState, RunError> {
     let started = engine.started(plan, dir.run());
     let rec = Recorder::begin(journal, started, engine.sink, engine.clock)?;
-    run(engine.fleet, engine.clock, engine.interrupt, plan, dir, rec).go().await
+    run(engine.fleet, engine.clock, engine.interrupt, engine.handoff, plan, dir, rec).go().await
 }
 
 /// Takes a run up again: hosts that were left first, then those that wait.
@@ -81,7 +84,7 @@ pub async fn apply_into(engine: Engine<'_>, plan: &Plan, dir: RunDir, journal: J
 /// # Errors
 /// As [`apply`], and [`StateError::NoSuchRun`].
 pub async fn resume(engine: Engine<'_>, id: &RunId) -> Result<RunState, RunError> {
-    again(engine, id, Resumed::Journal).await
+    again(engine, id, Way::GoOn).await
 }
 
 /// As [`resume`], and visits a host whose visit failed once more.
@@ -89,7 +92,15 @@ pub async fn resume(engine: Engine<'_>, id: &RunId) -> Result<RunState, RunError
 /// # Errors
 /// As [`resume`], and [`RunError::NotFailed`].
 pub async fn retry(engine: Engine<'_>, id: &RunId, host: &HostName) -> Result<RunState, RunError> {
-    again(engine, id, Resumed::Retry { host: host.clone() }).await
+    again(engine, id, Way::Retry(host.clone())).await
+}
+
+/// As [`resume`], after a person has typed at the shell of a host what they were asked for.
+///
+/// # Errors
+/// As [`resume`], and [`RunError::NotAwaited`].
+pub async fn confirm(engine: Engine<'_>, id: &RunId, host: &HostName) -> Result<RunState, RunError> {
+    again(engine, id, Way::Confirm(host.clone())).await
 }
 
 /// Gives back the hosts that are under way and not changed yet; says how the others are left.
@@ -97,7 +108,7 @@ pub async fn retry(engine: Engine<'_>, id: &RunId, host: &HostName) -> Result<Ru
 /// # Errors
 /// As [`resume`].
 pub async fn abort(engine: Engine<'_>, id: &RunId) -> Result<RunState, RunError> {
-    again(engine, id, Resumed::Abort).await
+    again(engine, id, Way::GoBack).await
 }
 
 /// Takes the run of a plan up again from the markers on its hosts: journal and state are gone.
@@ -125,7 +136,7 @@ pub async fn resume_from_live(engine: Engine<'_>, plan: &Plan) -> Result<RunStat
     let resumed = engine.resumed(Resumed::Live);
     let mut rec = Recorder::begin(journal, started, engine.sink, engine.clock)?;
     rec.run(resumed)?;
-    run(engine.fleet, engine.clock, engine.interrupt, plan, dir, rec).go().await
+    run(engine.fleet, engine.clock, engine.interrupt, engine.handoff, plan, dir, rec).go().await
 }
 
 /// What a run has come to, from its journal; reads only.
@@ -136,47 +147,70 @@ pub fn status(state: &StateDir, id: &RunId) -> Result<RunState, RunError> {
     Ok(fold(&state.entries(id)?)?)
 }
 
-async fn again(engine: Engine<'_>, id: &RunId, how: Resumed) -> Result<RunState, RunError> {
+/// How a run is taken up again from its journal.
+enum Way {
+    GoOn,
+    Retry(HostName),
+    Confirm(HostName),
+    GoBack,
+}
+
+async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, RunError> {
     let no_such_run = || StateError::NoSuchRun { run: id.clone(), dir: engine.state.path().to_owned() };
     if !engine.state.runs()?.contains(id) && engine.state.plan_of(id)?.is_none() {
         return Err(no_such_run().into());
     }
     let dir = engine.state.lock(id, engine.holder)?;
     let (entries, journal) = dir.journal()?;
+    let how = match &way {
+        Way::GoOn | Way::Confirm(_) => Resumed::Journal,
+        Way::Retry(host) => Resumed::Retry { host: host.clone() },
+        Way::GoBack => Resumed::Abort,
+    };
     if entries.is_empty() {
         // The process died between spending the plan and the first line: nothing was done.
         let plan = engine.state.plan_of(id)?.ok_or_else(no_such_run)?;
         let plan = engine.state.plan(&plan)?;
         engine.check_site(&plan)?;
-        return match how {
-            Resumed::Journal | Resumed::Live => apply_into(engine, &plan, dir, journal).await,
-            Resumed::Retry { host } => Err(RunError::NotFailed { host, run: id.clone() }),
+        return match way {
+            Way::GoOn => apply_into(engine, &plan, dir, journal).await,
+            Way::Retry(host) => Err(RunError::NotFailed { host, run: id.clone() }),
+            Way::Confirm(host) => Err(RunError::NotAwaited { host, run: id.clone() }),
             // To give back what was never taken starts nothing.
-            Resumed::Abort => {
+            Way::GoBack => {
                 let (started, resumed) = (engine.started(&plan, id), engine.resumed(how));
                 let mut rec = Recorder::begin(journal, started, engine.sink, engine.clock)?;
                 rec.run(resumed)?;
-                run(engine.fleet, engine.clock, engine.interrupt, &plan, dir, rec).go_back().await
+                run(engine.fleet, engine.clock, engine.interrupt, engine.handoff, &plan, dir, rec).go_back().await
             }
         };
     }
     let state = fold(&entries)?;
     let plan = engine.state.plan(&state.plan)?;
     engine.check_site(&plan)?;
-    if let Resumed::Retry { host } = &how {
-        let failed = state.hosts.get(host).is_some_and(|host| matches!(host.phase, HostPhase::Failed { .. }));
-        if !failed {
-            return Err(RunError::NotFailed { host: host.clone(), run: id.clone() });
+    match &way {
+        Way::Retry(host) => {
+            let failed = state.hosts.get(host).is_some_and(|host| matches!(host.phase, HostPhase::Failed { .. }));
+            if !failed {
+                return Err(RunError::NotFailed { host: host.clone(), run: id.clone() });
+            }
         }
+        Way::Confirm(host) if !state.hosts.get(host).is_some_and(HostState::is_awaited) => {
+            return Err(RunError::NotAwaited { host: host.clone(), run: id.clone() });
+        }
+        Way::Confirm(_) | Way::GoOn | Way::GoBack => {}
     }
-    let resumed = engine.resumed(how.clone());
+    let resumed = engine.resumed(how);
     let mut rec = Recorder::go_on(journal, state, engine.sink, engine.clock);
     rec.run(resumed)?;
-    let run = run(engine.fleet, engine.clock, engine.interrupt, &plan, dir, rec);
-    match how {
-        Resumed::Journal | Resumed::Live => run.go().await,
-        Resumed::Retry { host } => run.go_retrying(&host).await,
-        Resumed::Abort => run.go_back().await,
+    if let Way::Confirm(host) = &way {
+        rec.host(host, Event::HandoffConfirmed)?;
+    }
+    let run = run(engine.fleet, engine.clock, engine.interrupt, engine.handoff, &plan, dir, rec);
+    match way {
+        Way::GoOn | Way::Confirm(_) => run.go().await,
+        Way::Retry(host) => run.go_retrying(&host).await,
+        Way::GoBack => run.go_back().await,
     }
 }
 
@@ -184,12 +218,27 @@ fn run<'a>(
     fleet: &'a Fleet,
     clock: Clock,
     interrupt: Interrupt,
+    handoff: Handoff,
     plan: &'a Plan,
     dir: RunDir,
     rec: Recorder<'a>,
 ) -> Run<'a> {
-    let markers = BTreeMap::new();
-    Run { fleet, plan, pace: plan.desired.pace, clock, interrupt, dir, rec, markers, field: None }
+    // A login that failed in this run is never tried again.
+    rec.state.hosts.iter().filter(|(_, host)| host.shell_ended.is_some()).for_each(|(name, _)| fleet.end_shell(name));
+    Run {
+        fleet,
+        plan,
+        pace: plan.desired.pace,
+        clock,
+        interrupt,
+        dir,
+        rec,
+        markers: BTreeMap::new(),
+        field: None,
+        shells: BTreeMap::new(),
+        said: None,
+        handoff,
+    }
 }
 
 impl Engine<'_> {

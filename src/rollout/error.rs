@@ -82,6 +82,14 @@ pub enum RunError {
         /// The run.
         run: RunId,
     },
+    /// Nobody is asked for anything on this host.
+    #[error("run {run} does not wait for a person on {host}")]
+    NotAwaited {
+        /// The host.
+        host: HostName,
+        /// The run.
+        run: RunId,
+    },
     /// The server does not answer before anything was done.
     #[error("vCenter does not answer; nothing was done")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),

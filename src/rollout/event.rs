@@ -152,6 +152,26 @@ pub enum Event {
         /// What went wrong, to the deepest cause.
         error: String,
     },
+    /// A person is asked to type commands at the shell of the host.
+    HandoffAsked {
+        /// The commands, in order.
+        commands: Vec<String>,
+        /// Whether the person has to say that it is done: nothing shows it before the reboot.
+        confirm: bool,
+    },
+    /// The person says that the commands are typed.
+    HandoffConfirmed,
+    /// What the person was asked for is done.
+    HandoffSeen {
+        /// What was read, or who said so.
+        evidence: String,
+    },
+    /// A login to the shell of the host failed: the shell is not used again in this run, since another
+    /// failure could lock the account.
+    ShellLoginFailed {
+        /// Why, to the deepest cause.
+        error: String,
+    },
     /// One line of the host gate.
     GateRead {
         /// Which check.
@@ -249,6 +269,10 @@ pub enum Compensation {
     Maintenance,
     /// A VM that was powered on, on this host, and runs there again.
     Vm(MoRef),
+    /// The SSH service of the host: it was stopped, and is stopped again. Its policy is left alone.
+    Ssh,
+    /// NVIDIA's monitoring daemon: it ran, and is started again.
+    Monitor,
 }
 
 impl Compensation {
@@ -257,6 +281,8 @@ impl Compensation {
         match self {
             Self::Maintenance => ["maintenance".to_owned(), "-".to_owned(), "out".to_owned()],
             Self::Vm(vm) => ["vm".to_owned(), vm.id.clone(), "on".to_owned()],
+            Self::Ssh => ["ssh".to_owned(), "-".to_owned(), "off".to_owned()],
+            Self::Monitor => ["mon".to_owned(), "-".to_owned(), "on".to_owned()],
         }
     }
 
@@ -264,7 +290,7 @@ impl Compensation {
     pub fn from_marker(text: &[String; 3]) -> Option<Self> {
         let [_, subject, _] = text;
         let vm = Self::Vm(MoRef { kind: managed::VIRTUAL_MACHINE.to_owned(), id: subject.clone() });
-        [Self::Maintenance, vm].into_iter().find(|comp| comp.to_marker() == *text)
+        [Self::Maintenance, Self::Ssh, Self::Monitor, vm].into_iter().find(|comp| comp.to_marker() == *text)
     }
 }
 
@@ -273,6 +299,8 @@ impl fmt::Display for Compensation {
         match self {
             Self::Maintenance => f.write_str("maintenance mode"),
             Self::Vm(vm) => write!(f, "power of the VM {}", vm.id),
+            Self::Ssh => f.write_str("SSH service"),
+            Self::Monitor => f.write_str("NVIDIA monitoring daemon"),
         }
     }
 }

@@ -23,6 +23,14 @@ pub enum StepKind {
     SetPassthrough,
     /// Write the graphics configuration.
     SetGraphics,
+    /// Log in to the shell.
+    StartShell,
+    /// Stop the monitoring daemon.
+    StopMonitor,
+    /// Switch MIG.
+    SetMig,
+    /// Start the monitoring daemon.
+    StartMonitor,
     /// Reboot.
     Reboot,
     /// The host gate.
@@ -41,6 +49,10 @@ impl From<&Step> for StepKind {
             Step::EnterMaintenance { .. } => Self::EnterMaintenance,
             Step::SetPassthrough { .. } => Self::SetPassthrough,
             Step::SetGraphics { .. } => Self::SetGraphics,
+            Step::StartShell => Self::StartShell,
+            Step::StopMonitor => Self::StopMonitor,
+            Step::SetMig { .. } => Self::SetMig,
+            Step::StartMonitor => Self::StartMonitor,
             Step::Reboot { .. } => Self::Reboot,
             Step::VerifyHost => Self::VerifyHost,
             Step::ExitMaintenance => Self::ExitMaintenance,
@@ -57,6 +69,10 @@ impl fmt::Display for StepKind {
             Self::EnterMaintenance => "enter maintenance mode",
             Self::SetPassthrough => "set passthrough",
             Self::SetGraphics => "set graphics",
+            Self::StartShell => "log in to the shell",
+            Self::StopMonitor => "stop the monitoring daemon",
+            Self::SetMig => "switch MIG",
+            Self::StartMonitor => "start the monitoring daemon",
             Self::Reboot => "reboot",
             Self::VerifyHost => "verify the host",
             Self::ExitMaintenance => "leave maintenance mode",
@@ -79,6 +95,8 @@ pub enum Stage {
     InMaintenance,
     /// Modes are written.
     Changing,
+    /// A person is asked to switch MIG.
+    AwaitingHandoff,
     /// Rebooting.
     Rebooting,
     /// At the host gate.
@@ -90,17 +108,19 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage in which this step runs.
-    pub fn of(step: StepKind) -> Self {
-        match step {
+    /// The stage in which this step runs; none for one that leaves the stage as it is.
+    pub fn of(step: StepKind) -> Option<Self> {
+        Some(match step {
+            // Before the host closes, after a reboot, around a switch: they change no mode.
+            StepKind::StartShell | StepKind::StopMonitor | StepKind::StartMonitor => return None,
             StepKind::StartClosing | StepKind::EnterMaintenance => Self::ClosingHost,
             StepKind::StopVm => Self::StoppingVms,
-            StepKind::SetPassthrough | StepKind::SetGraphics => Self::Changing,
+            StepKind::SetPassthrough | StepKind::SetGraphics | StepKind::SetMig => Self::Changing,
             StepKind::Reboot => Self::Rebooting,
             StepKind::VerifyHost => Self::VerifyingHost,
             StepKind::ExitMaintenance => Self::ExitingMaintenance,
             StepKind::StartVm => Self::StartingVms,
-        }
+        })
     }
 }
 
@@ -112,6 +132,7 @@ impl fmt::Display for Stage {
             Self::StoppingVms => "stopping VMs",
             Self::InMaintenance => "in maintenance",
             Self::Changing => "changing",
+            Self::AwaitingHandoff => "waiting for a person",
             Self::Rebooting => "rebooting",
             Self::VerifyingHost => "verifying",
             Self::ExitingMaintenance => "leaving maintenance",

@@ -100,7 +100,8 @@ impl Run<'_> {
 
     /// Writes the phase of a step, if the marker does not say it already.
     pub(super) async fn mark_step(&mut self, host: &HostPlan, step: &Step) -> Result<Result<(), NotMarked>, RunError> {
-        let phase = marker::phase_of(step);
+        let stands = self.state_of(host).marker.as_ref().map(|marker| marker.phase);
+        let phase = marker::phase_of(step).or(stands).unwrap_or(MarkerPhase::Prechecking);
         let arm: Vec<_> = self.state_of(host).armed.iter().map(super::Compensation::to_marker).collect();
         let mut memory = self.memory_of(host);
         if matches!(step, Step::Reboot { .. }) {

@@ -61,15 +61,16 @@ pub(super) fn text(marker: &Marker) -> Result<String, String> {
     Ok(text)
 }
 
-/// The phase that stands on the host while this step runs; none for a step that leaves it.
-pub(super) fn phase_of(step: &Step) -> MarkerPhase {
-    match step {
+/// The phase that stands on the host while this step runs; none for a step that leaves it as it is.
+pub(super) fn phase_of(step: &Step) -> Option<MarkerPhase> {
+    Some(match step {
+        Step::StartShell | Step::StopMonitor | Step::StartMonitor => return None,
         Step::StartClosing { .. } | Step::StopVm { .. } | Step::EnterMaintenance { .. } => MarkerPhase::Closing,
-        Step::SetPassthrough { .. } | Step::SetGraphics { .. } => MarkerPhase::Changing,
+        Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } => MarkerPhase::Changing,
         Step::Reboot { .. } => MarkerPhase::Rebooting,
         Step::VerifyHost => MarkerPhase::Verifying,
         Step::ExitMaintenance | Step::StartVm { .. } => MarkerPhase::Exiting,
-    }
+    })
 }
 
 /// The compensations that a marker lists, of the kinds that this program knows.
@@ -100,11 +101,15 @@ pub(super) fn memory(marker: &Marker) -> Memory {
         // What is early goes out before the first reboot.
         early_graphics_sent: marker.last.is_some(),
         written_since_reboot: marker.phase == MarkerPhase::Changing,
+        // A switch that waits for a reboot shows at the shell; a person is asked again.
+        mig: Vec::new(),
+        monitor_stopped: comps.contains(&Compensation::Monitor),
+        shell: comps.contains(&Compensation::Ssh),
         vms: comps
             .into_iter()
             .filter_map(|comp| match comp {
                 Compensation::Vm(vm) => Some(vm),
-                Compensation::Maintenance => None,
+                Compensation::Maintenance | Compensation::Ssh | Compensation::Monitor => None,
             })
             .collect(),
         baseline: Some(marker.base.clone()),

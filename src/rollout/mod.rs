@@ -23,6 +23,7 @@ mod engine;
 mod error;
 mod event;
 mod exit;
+mod handoff;
 mod interrupt;
 pub mod journal;
 mod kinds;
@@ -32,6 +33,7 @@ mod phase;
 mod record;
 mod release;
 mod run;
+mod shell;
 mod state;
 mod step;
 mod verify;
@@ -39,16 +41,17 @@ mod visit;
 mod vms;
 
 pub use dir::{Reach, RunDir, Spent, StateDir, StateError};
-pub use engine::{Engine, abort, apply, apply_into, resume, resume_from_live, retry, status};
+pub use engine::{Engine, abort, apply, apply_into, confirm, resume, resume_from_live, retry, status};
 pub use error::RunError;
 pub use event::{
     Compensation, Entry, Event, FailureClass, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,
 };
 pub use exit::Exit;
+pub use handoff::{Confirm, Handoff, handoff};
 pub use interrupt::{Interrupt, Raise, interrupt};
 pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
 pub use record::{Sink, Waiting};
-pub use state::{FoldError, HostState, RunState, Running, fold};
+pub use state::{Asked, FoldError, HostState, RunState, Running, fold};
 
 use error::chain;

@@ -11,7 +11,7 @@ use crate::plan::Refusal;
 /// Where the visit of a host stands.
 ///
 /// ```text
-///   Pending ──► Working{prechecking ► closing ► inMaintenance ► changing ◄► rebooting ► verifying ► exiting} ──► Done
+///   Pending ──► Working{prechecking ► closing ► inMaintenance ► changing ◄► awaitingHandoff, rebooting ► verifying ► exiting} ──► Done
 ///      │            │  └────────────► Failed{at, class, error} ──► + left_as
 ///      ▼            ▼                 Left{at, left_as}              (a signal)
 ///    Held, Refused                    └──── VisitPlanned ────► Working again (resume)
@@ -124,7 +124,16 @@ impl HostPhase {
                 Event::HostHeld { why },
             ) => Ok(Self::Failed { at: *at, class: FailureClass::Refused, error: why.to_string(), left_as: None }),
 
-            (Self::Working { .. }, Event::StepStarted { step, .. }) => working(Stage::of(step.into())),
+            (Self::Working { stage }, Event::StepStarted { step, .. }) => {
+                working(Stage::of(step.into()).unwrap_or(*stage))
+            }
+            (Self::Working { .. }, Event::HandoffAsked { .. }) => working(Stage::AwaitingHandoff),
+            (Self::Working { .. }, Event::HandoffSeen { .. }) => working(Stage::Changing),
+            // While it is waited for, or before the run goes on.
+            (
+                Self::Working { stage: Stage::AwaitingHandoff } | Self::Left { at: Stage::AwaitingHandoff, .. },
+                Event::HandoffConfirmed,
+            ) => Ok(self.clone()),
             (Self::Working { stage }, Event::StepDone { step, .. }) => {
                 working(if *step == StepKind::EnterMaintenance { Stage::InMaintenance } else { *stage })
             }
@@ -139,7 +148,10 @@ impl HostPhase {
             // Putting back and clearing goes on after a failure, and in an abort.
             (
                 Self::Working { .. } | Self::Left { .. } | Self::Failed { .. },
-                Event::MarkerWritten { .. } | Event::Undone { .. } | Event::LeftAlone { .. },
+                Event::MarkerWritten { .. }
+                | Event::Undone { .. }
+                | Event::LeftAlone { .. }
+                | Event::ShellLoginFailed { .. },
             )
             | (Self::Held { .. } | Self::Refused { .. } | Self::Pending, Event::MarkerWritten { .. }) => {
                 Ok(self.clone())
@@ -166,6 +178,9 @@ impl HostPhase {
                 Event::HostReleased { outcome },
             ) => Ok(Self::Done { outcome: *outcome }),
 
+            // Asked for elsewhere, or not at all.
+            (_, Event::HandoffConfirmed) => illegal(),
+
             (
                 Self::Done { .. },
                 Event::HostHeld { .. }
@@ -180,6 +195,9 @@ impl HostPhase {
                 | Event::StepDone { .. }
                 | Event::StepFailed { .. }
                 | Event::GateRead { .. }
+                | Event::HandoffAsked { .. }
+                | Event::HandoffSeen { .. }
+                | Event::ShellLoginFailed { .. }
                 | Event::HostLeft { .. }
                 | Event::HostReleased { .. },
             )
@@ -194,6 +212,9 @@ impl HostPhase {
                 | Event::TaskSeen { .. }
                 | Event::StepDone { .. }
                 | Event::StepFailed { .. }
+                | Event::HandoffAsked { .. }
+                | Event::HandoffSeen { .. }
+                | Event::ShellLoginFailed { .. }
                 | Event::GateRead { .. },
             )
             | (
@@ -204,6 +225,8 @@ impl HostPhase {
                 | Event::TaskSeen { .. }
                 | Event::StepDone { .. }
                 | Event::StepFailed { .. }
+                | Event::HandoffAsked { .. }
+                | Event::HandoffSeen { .. }
                 | Event::GateRead { .. },
             ) => illegal(),
         }
@@ -248,6 +271,10 @@ impl Event {
             Self::TaskSeen { .. } => "TaskSeen",
             Self::StepDone { .. } => "StepDone",
             Self::StepFailed { .. } => "StepFailed",
+            Self::HandoffAsked { .. } => "HandoffAsked",
+            Self::HandoffConfirmed => "HandoffConfirmed",
+            Self::HandoffSeen { .. } => "HandoffSeen",
+            Self::ShellLoginFailed { .. } => "ShellLoginFailed",
             Self::GateRead { .. } => "GateRead",
             Self::Signal { .. } => "Signal",
             Self::HostLeft { .. } => "HostLeft",

@@ -18,9 +18,24 @@ impl Run<'_> {
             let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
             return self.hold(host, Held::Taken { what }).await;
         }
+        let kept = self.put_back_at_the_end(host).await?;
+        if !kept.is_empty() {
+            return self.hold(host, Held::Taken { what: kept.join("; ") }).await;
+        }
         self.disarm(host, &record)?;
         let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
         self.give_back(host, &record, outcome).await
+    }
+
+    /// What the shell needed is as it was. A daemon that does not start again is a warning; an SSH
+    /// service that stays open is not given up.
+    async fn put_back_at_the_end(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut notes = self.put_back(host).await?;
+        if self.state_of(host).armed.contains(&Compensation::Monitor) {
+            let found = notes.remove(0);
+            self.rec.host(&host.host.name, Event::LeftAlone { comp: Compensation::Monitor, found })?;
+        }
+        Ok(notes)
     }
 
     /// Clears the marker and releases the host.
@@ -77,6 +92,7 @@ impl Run<'_> {
         let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
         let gives_back = failed && (opened || !self.state_of(host).changed);
         let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
+        notes.extend(self.put_back(host).await?);
         let record = self.read(host).await;
         // What still enters at our request is not given up yet.
         let enters =

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::record::{Recorder, Waiting};
-use super::{Event, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
+use super::{Event, Handoff, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
 use crate::base::clock::Clock;
 use crate::model::{HostName, HostRecord, Marker, Pace, RunId};
 use crate::observe::Fleet;
 use crate::plan::{HostPlan, Memory, Plan};
+use crate::shell::Shell;
 use crate::vim25::{Client, Error};
 
 /// One process's work on a run.
@@ -27,6 +28,12 @@ pub(super) struct Run<'a> {
     pub(super) markers: BTreeMap<HostName, Vec<Marker>>,
     /// Key of the custom field, once it was looked up.
     pub(super) field: Option<i32>,
+    /// Logins to shells of hosts that are under way.
+    pub(super) shells: BTreeMap<HostName, Shell>,
+    /// What a command at a shell said last: it proves nothing, and tells why a proof does not come.
+    pub(super) said: Option<String>,
+    /// How long a person is waited for.
+    pub(super) handoff: Handoff,
 }
 
 /// A deadline, and since when it runs.

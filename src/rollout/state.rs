@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, StepKind,
+    Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, Stage,
+    StepKind,
 };
 use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
 use crate::plan::{GateRead, Input, Memory, OurMaintenance, Step, Visit};
@@ -74,8 +75,26 @@ pub struct HostState {
     /// The server's time when the last reboot was asked for: a reboot task queued since then is
     /// ours.
     pub reboot_asked: Option<Timestamp>,
+    /// What a person was asked for, and has not done yet.
+    pub handoff: Option<Asked>,
+    /// Why the shell of the host is not used any more in this run.
+    pub shell_ended: Option<String>,
     /// The gate as read last.
     pub gate: Vec<GateRead>,
+}
+
+/// What a person was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asked {
+    /// The commands, in order.
+    pub commands: Vec<String>,
+    /// Whether the person has to say that it is done.
+    pub confirm: bool,
+    /// The person has said so, and the run has not gone on yet.
+    pub confirmed: bool,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// A step that was started.
@@ -192,6 +211,12 @@ impl RunState {
 }
 
 impl HostState {
+    /// Whether the visit stopped because a person is to type something.
+    pub fn is_awaited(&self) -> bool {
+        let waits = matches!(self.phase, HostPhase::Left { at: Stage::AwaitingHandoff, .. });
+        waits && self.handoff.is_some()
+    }
+
     fn new() -> Self {
         Self {
             phase: HostPhase::Pending,
@@ -205,6 +230,8 @@ impl HostState {
             marker: None,
             changed: false,
             reboot_asked: None,
+            handoff: None,
+            shell_ended: None,
             gate: Vec::new(),
         }
     }
@@ -239,7 +266,20 @@ impl HostState {
                 self.memory = Memory::default();
                 self.changed = false;
                 self.reboot_asked = None;
+                self.handoff = None;
             }
+            Event::HandoffAsked { commands, confirm } => {
+                // Asked again: what was said before still holds.
+                let confirmed = self.handoff.as_ref().is_some_and(|before| before.confirmed);
+                self.handoff = Some(Asked { commands: commands.clone(), confirm: *confirm, confirmed, since: at });
+            }
+            Event::HandoffConfirmed => {
+                if let Some(asked) = &mut self.handoff {
+                    asked.confirmed = true;
+                }
+            }
+            Event::HandoffSeen { .. } => self.handoff = None,
+            Event::ShellLoginFailed { error } => self.shell_ended = Some(error.clone()),
             Event::Armed { comp } if !self.armed.contains(comp) => {
                 self.armed.push(comp.clone());
                 if let Compensation::Vm(vm) = comp
@@ -247,6 +287,7 @@ impl HostState {
                 {
                     self.memory.vms.push(vm.clone());
                 }
+                self.memory.monitor_stopped |= *comp == Compensation::Monitor;
             }
             Event::Undone { comp } => self.disarm(comp),
             Event::LeftAlone { comp, found } => {
@@ -302,7 +343,10 @@ impl HostState {
 
     fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {
         self.memory.started(step);
-        self.changed |= matches!(step, Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::Reboot { .. });
+        self.changed |= matches!(
+            step,
+            Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } | Step::Reboot { .. }
+        );
         if matches!(step, Step::Reboot { .. }) && self.reboot_asked.is_none() {
             self.reboot_asked = Some(server_time);
         }
@@ -319,6 +363,8 @@ impl HostState {
         match comp {
             Compensation::Maintenance => self.memory.maintenance = OurMaintenance::NotAsked,
             Compensation::Vm(vm) => self.memory.vms.retain(|stopped| stopped != vm),
+            Compensation::Monitor => self.memory.monitor_stopped = false,
+            Compensation::Ssh => {}
         }
     }
 }

@@ -14,9 +14,10 @@ use super::effect::{self, Sent};
 use super::mark::NotMarked;
 use super::marker::Owner;
 use super::run::{Deadline, Run};
+use super::shell::is_at_shell;
 use super::visit::view_of;
-use super::{Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
-use crate::model::{HostView, MoRef};
+use super::{Compensation, Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
+use crate::model::{Fact, HostView, MoRef, ShellWay};
 use crate::plan::{Check, HostPlan, Memory, OurMaintenance, Step};
 use crate::vim25::wire::names::fault;
 use crate::vim25::{Cancel, TaskEnd};
@@ -70,6 +71,10 @@ impl Run<'_> {
         let name = &host.host.name;
         let kind = StepKind::from(step);
         self.arm(host, step)?;
+        self.arm_shell(host, step).await?;
+        if matches!(step, Step::Reboot { .. }) {
+            self.hang_up(host);
+        }
         if let Err(why) = self.mark_step(host, step).await? {
             return self.not_begun(host, why).await;
         }
@@ -84,9 +89,13 @@ impl Run<'_> {
             };
             self.rec
                 .host(name, Event::StepStarted { step: step.clone(), attempt, server_time, again: again.take() })?;
+            if matches!(step, Step::SetMig { way: ShellWay::Handoff, .. }) {
+                return Box::pin(self.hand_off(host, step)).await;
+            }
+            self.said = None;
             let (class, why) = match Box::pin(self.attempt(host, step, &before, attempt, deadline)).await? {
                 Attempt::Stopped => return Ok(StepEnd::Stopped),
-                Attempt::Failed(class, error) => return self.failed(host, kind, class, error),
+                Attempt::Failed(class, error) => return self.not_done(host, step, class, error),
                 Attempt::Again(class, why) => (class, why),
                 Attempt::Done(how, evidence) => return self.done(host, kind, how, evidence),
                 Attempt::Sent(how) => match Box::pin(self.verify(host, step, deadline)).await? {
@@ -97,12 +106,37 @@ impl Run<'_> {
                 },
             };
             if attempt == ATTEMPTS || deadline.passed() {
-                return self.failed(host, kind, class, why);
+                return self.not_done(host, step, class, self.with_words(why));
             }
-            again = Some(why);
+            again = Some(self.with_words(why));
             tokio::time::sleep(PAUSE).await;
         }
         unreachable!("the last attempt returns")
+    }
+
+    /// A step failed. The daemon that does not start again is no reason to keep the host closed: it is
+    /// said, and the visit goes on.
+    fn not_done(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        class: FailureClass,
+        error: String,
+    ) -> Result<StepEnd, RunError> {
+        if !matches!(step, Step::StartMonitor) {
+            return self.failed(host, step.into(), class, error);
+        }
+        let found = format!("it could not be started again: {error}");
+        self.rec.host(&host.host.name, Event::LeftAlone { comp: Compensation::Monitor, found: found.clone() })?;
+        self.done(host, step.into(), How::Did, vec![found])
+    }
+
+    /// What a proof waits for in vain, with what the shell said to the command.
+    fn with_words(&self, why: String) -> String {
+        match &self.said {
+            Some(said) => format!("{why}; the command said: {said}"),
+            None => why,
+        }
     }
 
     /// The marker of a step could not be written, so the step does not begin. A host on which nothing
@@ -132,6 +166,9 @@ impl Run<'_> {
         how: How,
         evidence: Vec<String>,
     ) -> Result<StepEnd, RunError> {
+        if step == StepKind::StartMonitor && self.state_of(host).armed.contains(&Compensation::Monitor) {
+            self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Monitor })?;
+        }
         self.rec.host(&host.host.name, Event::StepDone { step, how, evidence })?;
         Ok(StepEnd::Done)
     }
@@ -145,7 +182,10 @@ impl Run<'_> {
         attempt: u32,
         deadline: Deadline,
     ) -> Result<Attempt, RunError> {
-        let record = self.read(host).await;
+        let record = match self.read_for(host, step).await? {
+            Ok(record) => record,
+            Err(why) => return Ok(Attempt::Failed(FailureClass::Refused, why)),
+        };
         let view = match view_of(&record) {
             Ok(view) => view,
             Err(why) => return Ok(Attempt::Again(FailureClass::Unknown, why)),
@@ -167,6 +207,13 @@ impl Run<'_> {
                 Ok(Some(why)) => return Ok(Attempt::Failed(FailureClass::Refused, why)),
                 Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
             }
+        }
+        // What the shell does not show now it may show in a moment.
+        if let Fact::Unknown { why } = &view.shell
+            && is_at_shell(step)
+            && !matches!(step, Step::StartShell)
+        {
+            return Ok(Attempt::Again(FailureClass::Unknown, why.clone()));
         }
         let asked = attempt > 1 || is_asked(before, step);
         let how = if asked { How::Did } else { How::Already };
@@ -191,6 +238,9 @@ impl Run<'_> {
                 Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
             },
             Check::InFlight { task } => task,
+            Check::Ready if is_at_shell(step) => {
+                return Box::pin(self.at_shell(host, step, view, deadline)).await;
+            }
             Check::Ready => match self.ready(host, step, view, asked).await {
                 Ok(task) => task,
                 Err(ended) => return Ok(ended),
@@ -339,6 +389,10 @@ fn is_asked(before: &Memory, step: &Step) -> bool {
         Step::StopVm { .. }
         | Step::SetPassthrough { .. }
         | Step::SetGraphics { .. }
+        | Step::StartShell
+        | Step::StopMonitor
+        | Step::SetMig { .. }
+        | Step::StartMonitor
         | Step::VerifyHost
         | Step::StartVm { .. } => false,
     }

@@ -26,18 +26,24 @@ impl Run<'_> {
             Step::Reboot { .. } => return Ok(self.verify_boot(host, step, deadline).await),
             // The task has ended: what is left is the way of the value into vCenter's copy.
             Step::EnterMaintenance { .. } => Deadline::of(Duration::from_secs(self.pace.read_back_s.into())),
-            Step::SetPassthrough { .. } | Step::SetGraphics { .. } => {
+            Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } => {
                 Deadline::of(step.deadline(&self.pace) / WRITE_PARTS)
             }
             Step::StartClosing { .. }
             | Step::StopVm { .. }
+            | Step::StartShell
+            | Step::StopMonitor
+            | Step::StartMonitor
             | Step::VerifyHost
             | Step::ExitMaintenance
             | Step::StartVm { .. } => deadline,
         };
         let kind = StepKind::from(step);
         loop {
-            let record = self.read(host).await;
+            let record = match self.read_for(host, step).await? {
+                Ok(record) => record,
+                Err(why) => return Ok(Err((FailureClass::Refused, why))),
+            };
             let waiting_for = match view_of(&record) {
                 Err(why) => vec![why],
                 Ok(view) => {
@@ -120,7 +126,7 @@ impl Run<'_> {
 
     /// Has the host tell vCenter its state again (vsphere-gpu §3.5). It changes nothing, and a host
     /// that cannot do it is read as it is.
-    async fn refresh(&self, host: &HostPlan, view: &HostView) {
+    pub(super) async fn refresh(&self, host: &HostPlan, view: &HostView) {
         let vcenter = self.vcenter();
         if let Fact::Known(manager) = &view.graphics_manager
             && let Err(error) = vcenter.refresh_graphics(manager).await

@@ -5,7 +5,9 @@ use super::mark::NotMarked;
 use super::marker::{self, Owner};
 use super::run::Run;
 use super::step::StepEnd;
-use super::{Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, StepKind, budget};
+use super::{
+    Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, Stage, StepKind, budget,
+};
 use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase};
 use crate::plan::{self, GateCheck, HostPlan, Memory, OurMaintenance, Refusal, Step, Visit};
 
@@ -211,8 +213,16 @@ impl Run<'_> {
         if state.memory.maintenance != OurMaintenance::NotAsked && !state.armed.contains(&Compensation::Maintenance) {
             self.rec.host(&host.host.name, Event::Armed { comp: Compensation::Maintenance })?;
         }
-        for vm in self.memory_of(host).vms {
+        let memory = self.memory_of(host);
+        for vm in memory.vms {
             self.arm_one(host, Compensation::Vm(vm))?;
+        }
+        if memory.monitor_stopped {
+            self.arm_one(host, Compensation::Monitor)?;
+        }
+        let marked = self.state_of(host).marker.as_ref().map(marker::armed).unwrap_or_default();
+        if marked.contains(&Compensation::Ssh) {
+            self.arm_one(host, Compensation::Ssh)?;
         }
         Ok(())
     }
@@ -260,6 +270,12 @@ impl Run<'_> {
 
     /// Nothing more is done to the host. If nothing was, it is held; else its visit failed.
     pub(super) async fn hold(&mut self, host: &HostPlan, why: Held) -> Result<(), RunError> {
+        // A host on which nothing was done is held, and not visited again to be put back.
+        if matches!(self.state_of(host).phase, HostPhase::Working { stage: Stage::Prechecking }) {
+            for kept in self.put_back(host).await? {
+                tracing::warn!(host = %host.host.name, "{kept}");
+            }
+        }
         self.rec.host(&host.host.name, Event::HostHeld { why })?;
         match self.state_of(host).phase {
             HostPhase::Failed { .. } => self.leave(host).await,

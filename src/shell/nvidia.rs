@@ -102,11 +102,12 @@ pub async fn read_gpus(shell: &Shell) -> Result<ShellView, ShellError> {
     let modes = shell.run(Command::Query(Query::Modes)).await?;
     let link = shell.run(Command::Query(Query::Link)).await?;
     let rows = shell.run(Command::Query(Query::Rows)).await?;
-    Ok(view(&modes, &link, &rows))
+    let monitor = shell.run(Command::MonitorStatus).await?;
+    Ok(view(&modes, &link, &rows, &monitor))
 }
 
-/// What the answers to the three questions say together. A GPU is there if the modes list it.
-pub fn view(modes: &Output, link: &Output, rows: &Output) -> ShellView {
+/// What the answers to the four questions say together. A GPU is there if the modes list it.
+pub fn view(modes: &Output, link: &Output, rows: &Output, monitor: &Output) -> ShellView {
     let modes = Listing::of(Query::Modes, modes);
     let (link, rows) = (Listing::of(Query::Link, link), Listing::of(Query::Rows, rows));
     let gpu = |address: &PciAddress| {
@@ -124,7 +125,21 @@ pub fn view(modes: &Output, link: &Output, rows: &Output) -> ShellView {
     let gpus: BTreeMap<_, _> = modes.rows.keys().map(gpu).collect();
     let mut unread = modes.unread;
     unread.truncate(UNREAD);
-    ShellView { gpus, unread }
+    ShellView { gpus, monitor: monitor_runs(monitor), unread }
+}
+
+/// Whether the monitoring daemon runs, by its script's own words (unverified, docs/assumptions.md: ESXi's
+/// scripts say `is running` and `is not running`); absent where there is no such script.
+fn monitor_runs(status: &Output) -> Fact<bool> {
+    let said = [&status.stdout, &status.stderr].map(|text| text.to_lowercase()).concat();
+    let says = |words: &str| said.contains(words);
+    match () {
+        () if says("not running") || says("stopped") => Fact::Known(false),
+        () if says("running") => Fact::Known(true),
+        () if says("not found") || says("no such file") => Fact::Absent,
+        () if said.trim().is_empty() => Fact::unknown(format!("its script says nothing; {:?}", status.end)),
+        () => Fact::unknown(format!("its script says `{}`", shown(said.trim()))),
+    }
 }
 
 /// Lines of `address, value, value …`.

@@ -85,6 +85,9 @@ impl Twin {
                 self.vm(vm).power = Fact::Known(PowerState::Off);
                 known(&mut self.view.graphics_active).iter_mut().for_each(|state| state.vms.retain(|user| user != vm));
             }
+            Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => {
+                panic!("{step}: no pool of these tests switches MIG")
+            }
             Step::EnterMaintenance { .. } => self.close(),
             Step::StartVm { vm, .. } => self.start(vm),
             Step::ExitMaintenance => {

@@ -70,6 +70,7 @@ fn words(visit: &Visit) -> Vec<String> {
         Step::StartVm { name, .. } => format!("start {name}"),
         Step::ExitMaintenance => "exit".to_owned(),
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } => "write".to_owned(),
+        Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => "shell".to_owned(),
         Step::Reboot { .. } => "reboot".to_owned(),
         Step::VerifyHost => "verify".to_owned(),
     };

@@ -9,6 +9,7 @@ fn printed(stdout: &str) -> Output {
 }
 
 const LINK: &str = "00000000:3B:00.0, 5, 16\n00000000:86:00.0, 4, 8\n";
+const MONITOR: &str = "nvdGpuMgmtDaemon is running\n";
 const ROWS: &str = "00000000:3B:00.0, 0, 0\n00000000:86:00.0, Yes, No\n";
 
 #[test]
@@ -48,7 +49,7 @@ fn the_commands_are_these_and_nothing_else() {
 #[test]
 fn what_is_listed_is_read_field_by_field() {
     let modes = "00000000:3B:00.0, Disabled, Enabled, Enabled, Enabled\n00000000:86:00.0, [N/A], [N/A], N/A, N/A\n";
-    let view = view(&printed(modes), &printed(LINK), &printed(ROWS));
+    let view = view(&printed(modes), &printed(LINK), &printed(ROWS), &printed(MONITOR));
     assert!(view.unread.is_empty(), "{:?}", view.unread);
     let Fact::Known(h100) = view.gpu(&"0000:3b:00.0".parse().unwrap()) else { panic!("{view:?}") };
     assert_eq!((&h100.mig.current, &h100.mig.pending), (&Fact::Known(false), &Fact::Known(true)));
@@ -65,10 +66,10 @@ fn what_is_listed_is_read_field_by_field() {
 #[test]
 fn a_gpu_that_the_shell_does_not_show_is_unknown() {
     let modes = "00000000:3B:00.0, Enabled, Enabled, Enabled, Enabled\n";
-    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS));
+    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS), &printed(MONITOR));
     let other = "0000:af:00.0".parse().unwrap();
     assert_eq!(seen.gpu(&other), Fact::unknown("nvidia-smi does not list it"));
-    let nothing = view(&printed("No devices were found\n"), &printed(""), &printed(""));
+    let nothing = view(&printed("No devices were found\n"), &printed(""), &printed(""), &printed(""));
     assert!(nothing.gpus.is_empty());
     assert_eq!(nothing.gpu(&other), Fact::unknown("nvidia-smi does not list it, but says `No devices were found`"));
 }
@@ -78,7 +79,7 @@ fn a_gpu_that_the_shell_does_not_show_is_unknown() {
 fn an_unknown_line_is_kept_and_never_believed() {
     let modes = "Warning: infoROM is corrupted at gpu 0000:3B:00.0\n\n00000000:3B:00.0, Enabled, Enabled, Enabled, \
                  Enabled\n00000000:86:00.0, Enabled\n00000000:AF:00.0, Enabled, Enabled, Enabled, Enabled, more\n";
-    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS));
+    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS), &printed(MONITOR));
     assert_eq!(seen.gpus.len(), 1);
     assert_eq!(seen.unread.len(), 3);
     assert!(seen.unread[0].starts_with("Warning: infoROM"));
@@ -89,8 +90,12 @@ fn an_unknown_line_is_kept_and_never_believed() {
 #[test]
 fn a_value_that_is_not_understood_is_unknown_with_its_words() {
     let modes = "00000000:3B:00.0, Enabled (forced), enabled, , [Unknown Error]\n";
-    let seen =
-        view(&printed(modes), &printed("00000000:3B:00.0, five, -1\n"), &printed("00000000:3B:00.0, 2, maybe\n"));
+    let seen = view(
+        &printed(modes),
+        &printed("00000000:3B:00.0, five, -1\n"),
+        &printed("00000000:3B:00.0, 2, maybe\n"),
+        &printed(MONITOR),
+    );
     let gpu = &seen.gpus[&"0000:3b:00.0".parse().unwrap()];
     assert_eq!(gpu.mig.current, Fact::unknown("nvidia-smi says `Enabled (forced)`"));
     assert!(gpu.mig.pending.is_unknown() && gpu.ecc.current.is_unknown() && gpu.ecc.pending.is_unknown());
@@ -102,7 +107,7 @@ fn a_value_that_is_not_understood_is_unknown_with_its_words() {
 #[test]
 fn a_gpu_that_is_listed_twice_is_unknown() {
     let modes = "00000000:3B:00.0, Enabled, Enabled, Enabled, Enabled\n00000000:3b:00.0, Disabled, Disabled, Enabled, Enabled\n";
-    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS));
+    let seen = view(&printed(modes), &printed(LINK), &printed(ROWS), &printed(MONITOR));
     let gpu = &seen.gpus[&"0000:3b:00.0".parse().unwrap()];
     assert_eq!(gpu.mig.current, Fact::unknown("nvidia-smi lists it twice"));
     assert_eq!(gpu.mig.settled(), None);
@@ -115,23 +120,23 @@ fn each_question_is_answered_alone() {
     let modes = "00000000:3B:00.0, Enabled, Enabled, Enabled, Enabled\n";
     let unknown = printed("Field \"pcie.link.gen.current\" is not a valid field to query.\n");
     let gone = Output { stderr: "sh: nvidia-smi: not found\n".to_owned(), end: End::Exit(127), ..printed("") };
-    let seen = view(&printed(modes), &unknown, &gone);
+    let seen = view(&printed(modes), &unknown, &gone, &gone);
     let gpu = &seen.gpus[&"0000:3b:00.0".parse().unwrap()];
     assert_eq!(gpu.mig.settled(), Some(true));
     let Fact::Unknown { why } = &gpu.link_width else { panic!("{gpu:?}") };
     assert!(why.contains("is not a valid field"), "{why}");
     assert_eq!(gpu.remap_failed, Fact::unknown("nvidia-smi says `sh: nvidia-smi: not found`"));
-    let missing = view(&gone, &gone, &gone);
+    let missing = view(&gone, &gone, &gone, &gone);
     assert_eq!(missing.unread, ["sh: nvidia-smi: not found"]);
 }
 
 #[test]
 fn an_answer_that_was_cut_says_so_and_one_without_words_tells_its_end() {
     let modes = "00000000:3B:00.0, Enabled, Enabled, Enabled, Enabled\n00000000:86:0";
-    let seen = view(&Output { cut: true, ..printed(modes) }, &printed(LINK), &printed(ROWS));
+    let seen = view(&Output { cut: true, ..printed(modes) }, &printed(LINK), &printed(ROWS), &printed(MONITOR));
     assert_eq!(seen.unread, ["00000000:86:0", "(more than is read)"]);
     let killed = Output { end: End::Signal("KILL".to_owned()), ..printed("") };
-    let seen = view(&killed, &killed, &killed);
+    let seen = view(&killed, &killed, &killed, &killed);
     assert_eq!(seen.unread, ["(nothing; Signal(\"KILL\"))"]);
 }
 
@@ -139,7 +144,7 @@ fn an_answer_that_was_cut_says_so_and_one_without_words_tells_its_end() {
 #[test]
 fn lines_of_the_host_are_harmless_and_short() {
     let line = format!("\u{1b}[2Jowned{}", "x".repeat(500));
-    let seen = view(&printed(&format!("{line}\n").repeat(100)), &printed(""), &printed(""));
+    let seen = view(&printed(&format!("{line}\n").repeat(100)), &printed(""), &printed(""), &printed(""));
     assert!(seen.unread.len() <= 20 && seen.unread[0].chars().count() <= 161);
     assert!(!seen.unread[0].contains('\u{1b}'));
 }
@@ -149,7 +154,7 @@ proptest! {
     fn no_answer_makes_it_panic_and_none_makes_up_a_state(
         modes in any::<String>(), link in any::<String>(), rows in any::<String>(), stderr in any::<String>()
     ) {
-        let seen = view(&Output { stderr, ..printed(&modes) }, &printed(&link), &printed(&rows));
+        let seen = view(&Output { stderr, ..printed(&modes) }, &printed(&link), &printed(&rows), &printed(&rows));
         prop_assert!(!seen.gpus.is_empty() || !seen.unread.is_empty());
         for gpu in seen.gpus.values() {
             prop_assert!(gpu.mig.current.known().is_none() || modes.contains("abled"));
@@ -160,8 +165,23 @@ proptest! {
     fn rows_with_odd_values_never_settle(value in "[^,\n\r]{0,12}") {
         prop_assume!(!matches!(value.trim(), "Enabled" | "Disabled"));
         let line = format!("00000000:3B:00.0, {value}, {value}, Enabled, Enabled\n");
-        let seen = view(&printed(&line), &printed(LINK), &printed(ROWS));
+        let seen = view(&printed(&line), &printed(LINK), &printed(ROWS), &printed(MONITOR));
         let settled = seen.gpus.values().filter_map(|gpu| gpu.mig.settled()).count();
         prop_assert_eq!(settled, 0);
     }
+}
+
+/// Nobody verified what the script of the daemon says: an answer that is not understood is no answer.
+#[test]
+fn whether_the_daemon_runs_is_read_from_its_words() {
+    let said = |text: &str| view(&printed(""), &printed(""), &printed(""), &printed(text)).monitor;
+    assert_eq!(said("nvdGpuMgmtDaemon is running\n"), Fact::Known(true));
+    assert_eq!(said("nvdGpuMgmtDaemon is not running\n"), Fact::Known(false));
+    assert_eq!(said("nvdGpuMgmtDaemon is stopped.\n"), Fact::Known(false));
+    assert_eq!(said("sh: /etc/init.d/nvdGpuMgmtDaemon: not found\n"), Fact::Absent);
+    assert_eq!(
+        said("timeout: can't execute '/etc/init.d/nvdGpuMgmtDaemon': No such file or directory\n"),
+        Fact::Absent
+    );
+    assert!(said("").is_unknown() && said("usage: nvdGpuMgmtDaemon {start|stop}\n").is_unknown());
 }

@@ -142,7 +142,16 @@ impl Lab {
 
     pub fn engine<'a>(&'a self, fleet: &'a Fleet, sink: &'a mut dyn Sink, interrupt: Interrupt) -> Engine<'a> {
         let clock = self.world.clock();
-        Engine { fleet, clock, state: &self.state, sink, interrupt, tool: TOOL, holder: TOOL }
+        Engine {
+            fleet,
+            clock,
+            state: &self.state,
+            sink,
+            interrupt,
+            handoff: rollout::handoff(std::time::Duration::ZERO).1,
+            tool: TOOL,
+            holder: TOOL,
+        }
     }
 
     /// The state directory, as a path.

@@ -101,6 +101,7 @@ async fn execute_plan(
         state: dir,
         sink: &mut watch,
         interrupt: session.interrupt.clone(),
+        handoff: rollout::handoff(std::time::Duration::ZERO).1,
         tool: TOOL,
         holder: &holder,
     };

@@ -50,6 +50,7 @@ pub fn take_up(
             state: dir,
             sink: &mut watch,
             interrupt: session.interrupt.clone(),
+            handoff: rollout::handoff(std::time::Duration::ZERO).1,
             tool: TOOL,
             holder: &holder,
         };

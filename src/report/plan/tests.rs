@@ -73,6 +73,7 @@ fn host(name: &str) -> HostPlan {
                     address: address(*bus),
                     id: H100_NVL,
                     mode: Mode::Vgpu { size: VgpuSize::Mixed },
+                    mig: None,
                     companions: if *bus == 0x3b {
                         vec![PciAddress { function: 1, ..address(*bus) }]
                     } else {
@@ -96,6 +97,7 @@ fn host(name: &str) -> HostPlan {
         ],
         reboots: Reboots { expected: 1, most: 2, why: vec!["the graphics entry may be ignored".into()] },
         minutes: Minutes { expected: 21, most: 110, basis: "10 min a reboot".into() },
+        shell: ShellWay::Handoff,
         stays_in_maintenance: false,
         not_checked: Vec::new(),
     }
