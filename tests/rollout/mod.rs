@@ -3,6 +3,7 @@
 mod arbitrary;
 mod blanks;
 mod budget;
+mod closing;
 mod crash;
 mod doubt;
 mod full;

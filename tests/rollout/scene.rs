@@ -25,6 +25,8 @@ pub struct Scene {
     pub world: &'static str,
     /// Which hosts are the pool's.
     pub names: &'static str,
+    /// `drs` of the cluster.
+    pub drs: &'static str,
     /// VMs of the cluster.
     pub vms: &'static str,
     /// `vms` of the pool.
@@ -45,6 +47,7 @@ impl Default for Scene {
             host: "boot: {down: 90s}",
             world: "faults: []",
             names: "esx-*",
+            drs: "{level: fullyAutomated}",
             vms: "[]",
             may: "{mayStop: [{name: \"train-*\"}]}",
             pace: "{hostStable: 20s}",
@@ -55,7 +58,7 @@ impl Default for Scene {
 
 impl Scene {
     pub fn lab(&self) -> Lab {
-        let Self { hosts, from, to, host, world, names, vms, may, pace, rollout } = self;
+        let Self { hosts, from, to, host, world, names, drs, vms, may, pace, rollout } = self;
         let world = format!(
             r#"
 apiVersion: poolwright/v1
@@ -69,7 +72,7 @@ spec:
       clusters:
         - name: gpu-a
           ha: {{enabled: true}}
-          drs: {{level: fullyAutomated}}
+          drs: {drs}
           vms: {vms}
           hosts:
             - names: "esx-[01-{hosts:02}]"

@@ -12,7 +12,7 @@ use crate::support::lab::Lab;
 const ENTER: &str = "EnterMaintenanceMode_Task";
 
 /// Three VMs that cannot move, and one that DRS moves. Same size to mixed size: no reboot.
-const THREE: &str = "[{name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
+pub const THREE: &str = "[{name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
     {name: train-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
     {name: train-3, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
     {name: web-1, host: esx-01, power: on}]";
@@ -20,12 +20,12 @@ const SECOND_REFUSES: &str = "[{name: train-1, host: esx-01, power: on, migrate:
     {name: train-2, host: esx-01, power: on, migrate: false, refusesShutdown: true, devices: [{vgpu: nvidia_h100l-23c}]}, \
     {name: train-3, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}]";
 
-fn scene(vms: &'static str) -> Scene {
+pub fn scene(vms: &'static str) -> Scene {
     Scene { hosts: 2, names: "esx-01", to: "[{mode: {vgpu: {size: mixed}}}]", vms, ..Scene::default() }
 }
 
 /// Every VM that was there at the beginning runs on the first host.
-fn trains(lab: &Lab) -> Vec<(String, String, bool, u32, u32)> {
+pub fn trains(lab: &Lab) -> Vec<(String, String, bool, u32, u32)> {
     let vms = lab.world.tally().vms.into_iter().filter(|(name, _)| name.starts_with("train-"));
     vms.map(|(name, vm)| (name, vm.host, vm.on, vm.stops, vm.starts)).collect()
 }
@@ -101,26 +101,6 @@ async fn a_run_stopped_between_two_vms_goes_on_or_is_given_back() {
     }
 }
 
-/// While the host closes somebody powers a VM on there: it is refused, and nothing hangs.
-#[tokio::test(start_paused = true)]
-async fn nothing_gets_onto_a_host_that_closes() {
-    let vms = "[{name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}, \
-        {name: idle-1, host: esx-01, power: off}]";
-    let scene = Scene {
-        world: "actors: [{who: somebody, host: esx-01, after: 10s, does: {powerOn: {vm: idle-1}}}]",
-        ..scene(vms)
-    };
-    let (lab, plan) = scene.planned().await;
-    let (state, _) = watched(&lab, &plan).await;
-    let state = state.unwrap();
-    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
-    let log = lab.world.log();
-    assert!(log.iter().any(|write| write.who == "somebody"), "nobody acted: {log:#?}");
-    let vms = lab.world.tally().vms;
-    assert!(!vms["idle-1"].on || vms["idle-1"].host != "esx-01", "{vms:#?}");
-    assert_eq!((vms["train-1"].host.as_str(), vms["train-1"].on), ("esx-01", true));
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_get_empty_says_who_is_left_and_is_given_back() {
     let scene = Scene {
@@ -164,29 +144,6 @@ async fn a_vm_that_would_not_start_is_left_off_and_said_so() {
     assert_eq!((vms["train-1"].on, vms["train-1"].stops, vms["train-1"].starts), (false, 1, 0));
     assert_eq!((vms["web-1"].on, vms["web-1"].moves), (true, 1));
     assert_eq!((closed(&lab, 1), asked(&lab, "PowerOnVM_Task")), (false, 0));
-}
-
-/// The host's owner powers the VM on again while the host still closes: it is refused there.
-#[tokio::test(start_paused = true)]
-async fn a_vm_that_we_stopped_is_not_powered_on_while_the_host_closes() {
-    let scene = Scene {
-        world: "actors: [{who: owner, host: esx-01, after: 50s, does: {powerOn: {vm: train-1}}}]",
-        ..scene(THREE)
-    };
-    let (lab, plan) = scene.planned().await;
-    let (state, _) = watched(&lab, &plan).await;
-    let state = state.unwrap();
-    let log = lab.world.log();
-    let theirs = log.iter().filter(|write| write.who == "owner").count();
-    assert!(theirs > 0, "the owner did not act: {log:#?}");
-    // It runs where its owner has it, which does not count; the others run again on their host.
-    assert_eq!(state.exit(), Exit::HostsLeft);
-    assert!(failure(host_of(&state, 1)).contains("train-1"), "{}", failure(host_of(&state, 1)));
-    assert_eq!((closed(&lab, 1), host_of(&state, 1).armed.len()), (false, 1), "{:#?}", host_of(&state, 1).armed);
-    for (name, host, on, ..) in trains(&lab) {
-        let expected = if name == "train-1" { "esx-02" } else { "esx-01" };
-        assert_eq!((host.as_str(), on), (expected, true), "{name}");
-    }
 }
 
 /// A VM that is to be given back does not start: the task's error is told, and not waited out.

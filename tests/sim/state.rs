@@ -20,6 +20,18 @@ fn wrong_documents_are_told_with_their_place() {
     let twice =
         "  vcenter: {address: a}\n  datacenters: [{path: /DC, clusters: [{name: c, hosts: [{names: e}, {names: e}]}]}]";
     assert!(parse(twice).to_string().contains("twice"));
+    // An actor that waits for a call which cannot come.
+    for (once, said) in [
+        ("{method: ShutdownGuest}", "`object` has to name one"),
+        ("{method: RebootHost_Task, object: v}", "`v` is a VM"),
+        ("{method: RebootHost_Task, object: f}", "neither a host nor a VM `f`"),
+    ] {
+        let error = parse(&format!(
+            "  vcenter: {{address: a}}\n  datacenters: [{{path: /DC, clusters: [{{name: c, hosts: [{{names: e}}], \
+             vms: [{{name: v, host: e}}]}}]}}]\n  actors: [{{who: x, host: e, once: {once}, does: reboot}}]"
+        ));
+        assert!(error.to_string().contains("actors[0].once") && error.to_string().contains(said), "{error}");
+    }
 }
 
 #[test]

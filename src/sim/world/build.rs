@@ -11,7 +11,7 @@ use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, S
 use crate::model::HostPattern;
 use crate::sim::behaviour::{Due, Transition};
 use crate::sim::document::{
-    Cluster as ClusterSpec, Datacenter as DatacenterSpec, Deed, Drs, HostGroup, Vm as VmSpec, WorldSpec,
+    Actor, Cluster as ClusterSpec, Datacenter as DatacenterSpec, Deed, Drs, HostGroup, Trigger, Vm as VmSpec, WorldSpec,
 };
 
 /// The error for a place in the document.
@@ -252,6 +252,21 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
+    /// A call that can never come would wait for ever, and nobody would know.
+    fn trigger(&self, actor: &Actor, once: &Trigger) -> Result<(), String> {
+        let name = once.object.as_ref().unwrap_or(&actor.host);
+        let is_vm = self.state.vms.values().any(|vm| vm.name == *name);
+        let is_host = self.state.hosts.values().any(|host| host.name == *name);
+        let of_vms = OF_VMS.contains(&once.method.as_str());
+        match (is_vm, is_host) {
+            (false, false) => Err(format!("there is neither a host nor a VM `{name}`")),
+            _ if once.method == OF_EITHER => Ok(()),
+            (false, true) if of_vms => Err(format!("`{}` is called on VMs: `object` has to name one", once.method)),
+            (true, false) if !of_vms => Err(format!("`{}` is called on hosts, and `{name}` is a VM", once.method)),
+            _ => Ok(()),
+        }
+    }
+
     /// Actors that wait for no call act after the start.
     fn actors(&mut self) -> Result<(), WorldError> {
         for (index, actor) in self.spec.actors.iter().enumerate() {
@@ -263,7 +278,9 @@ impl<'a> Build<'a> {
             {
                 return Err(impossible(&format!("actors[{index}].does"), format!("there is no VM `{vm}`")));
             }
-            if actor.once.is_none() {
+            if let Some(once) = &actor.once {
+                self.trigger(actor, once).map_err(|why| impossible(&format!("actors[{index}].once"), why))?;
+            } else {
                 let after = jiff::SignedDuration::try_from(actor.after.0).unwrap_or(jiff::SignedDuration::MAX);
                 let at = self.spec.now.checked_add(after).unwrap_or(jiff::Timestamp::MAX);
                 let number = self.state.number();
@@ -273,6 +290,11 @@ impl<'a> Build<'a> {
         Ok(())
     }
 }
+
+/// Methods that are called on VMs.
+const OF_VMS: [&str; 4] = ["PowerOnVM_Task", "PowerOffVM_Task", "ShutdownGuest", "RelocateVM_Task"];
+/// A task is one of a host or of a VM.
+const OF_EITHER: &str = "CancelTask";
 
 /// A name of a path: `%2f` stands for the `/` that parts the path.
 fn unescape(part: &str) -> String {
