@@ -37,6 +37,8 @@ pub enum Becomes {
     Stops,
     /// It is stopped and stays off.
     LeftOff,
+    /// It is off, and nobody minds.
+    Nothing,
 }
 
 /// A VM on `esx-01`.
@@ -63,13 +65,15 @@ pub struct Site<'a> {
     /// Which of them are the pool's.
     pub select: &'a str,
     pub vms: Vec<Guest>,
+    /// More of the world, `actors: [...]`.
+    pub world: &'a str,
 }
 
 impl<'a> Site<'a> {
     /// One empty host with two GPUs, all of the pool.
     pub fn of(version: &'a str, model: &'a str, (from, to): (usize, usize), readings: &'a str) -> Self {
         let (from, to, vms) = (MODES[from], MODES[to], Vec::new());
-        Self { version, model, from, to, readings, hosts: 1, gpus: 2, select: "all", vms }
+        Self { version, model, from, to, readings, hosts: 1, gpus: 2, select: "all", vms, world: "" }
     }
 
     pub fn lab(&self) -> Lab {
@@ -77,11 +81,14 @@ impl<'a> Site<'a> {
     }
 
     fn world(&self) -> String {
-        let Self { version, model, readings, hosts, gpus, .. } = self;
+        let Self { version, model, readings, hosts, gpus, world, .. } = self;
         let vms: Vec<String> = self
             .vms
             .iter()
-            .map(|Guest { name, spec, .. }| format!("{{name: {name}, host: esx-01, power: on, memoryGiB: 16, {spec}}}"))
+            .map(|Guest { name, spec, becomes, .. }| {
+                let power = if *becomes == Becomes::Nothing { "off" } else { "on" };
+                format!("{{name: {name}, host: esx-01, power: {power}, memoryGiB: 16, {spec}}}")
+            })
             .collect();
         let pinned = self.vms.iter().filter(|vm| vm.pinned);
         let overrides: Vec<String> = pinned.map(|vm| format!("{{vm: {}, enabled: false}}", vm.name)).collect();
@@ -105,6 +112,7 @@ spec:
     users: [{{name: {USER}, password: "{PASSWORD}"}}]
     options: {{vgpu.hotmigrate.enabled: "true"}}
   readings: {readings}
+  {world}
   datacenters:
     - path: /Prod/DC1
       clusters:
@@ -202,7 +210,8 @@ spec:
 
     /// The plan says by name what becomes of each VM.
     fn assert_fates(&self, case: &str, plan: &Plan) {
-        let mut expected: Vec<(&str, Becomes)> = self.vms.iter().map(|vm| (vm.name.as_str(), vm.becomes)).collect();
+        let on = self.vms.iter().filter(|vm| vm.becomes != Becomes::Nothing);
+        let mut expected: Vec<(&str, Becomes)> = on.map(|vm| (vm.name.as_str(), vm.becomes)).collect();
         expected.sort_by_key(|(name, _)| *name);
         let planned: Vec<(&str, Becomes)> = plan.hosts[0]
             .fates
@@ -230,6 +239,7 @@ spec:
                 Becomes::Moves => ("stranger", true, 1, 0, 0),
                 Becomes::Stops => ("esx-01", true, 0, 1, 1),
                 Becomes::LeftOff => ("esx-01", false, 0, 1, 0),
+                Becomes::Nothing => ("esx-01", false, 0, 0, 0),
             };
             assert_eq!(found, expected, "{case}: {}", vm.name);
         }

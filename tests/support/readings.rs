@@ -3,12 +3,13 @@
 use super::pairwise;
 
 /// Each switch with its values; the first is the default.
-pub const SWITCHES: [(&str, &[&str]); 6] = [
+pub const SWITCHES: [(&str, &[&str]); 7] = [
     ("deviceType", &["merge", "replace"]),
     ("whilePassthrough", &["ignored", "stored", "refused"]),
     ("rebind", &["never", "idle"]),
     ("hostDefaultNeeded", &["no", "yes"]),
     ("haInMaintenance", &["unset", "runs"]),
+    ("vmFaults", &["inTask", "inCall"]),
     ("fieldLag", &["0s", "7s"]),
 ];
 
