@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::document::Span;
 use crate::report::{Again, quoted};
 
 /// Beside the documents, as people expect of a tool that works on a folder of a repository.
@@ -325,10 +326,25 @@ pub struct ApplyArgs {
     #[arg(short, long, conflicts_with = "plan")]
     pub yes: bool,
     #[command(flatten)]
+    pub handoff: HandoffArgs,
+    #[command(flatten)]
     pub run: RunArgs,
     /// Without PLAN: the site, where the documents have more than one
     #[arg(long, value_name = "NAME", conflicts_with = "plan")]
     pub site: Option<String>,
+}
+
+/// How long a person is waited for who switches MIG at the shell of a host.
+#[derive(Debug, Args)]
+pub struct HandoffArgs {
+    /// Wait so long for a person who types at a host's shell what is printed, as `45m` or `1h 30m`
+    /// [default: 30m on a terminal, else 0s]
+    ///
+    /// For hosts whose Site does not say `shell: {way: direct}`. On a terminal Enter says that it is
+    /// typed. After that time the host stays in maintenance mode, and the command ends with 10; the
+    /// report has the commands and how to go on.
+    #[arg(long, value_name = "DURATION")]
+    pub handoff_wait: Option<Span>,
 }
 
 /// What every command that changes hosts takes.
@@ -373,6 +389,11 @@ pub struct ResumeArgs {
     /// Visit this host again, whose visit failed, after its cause is gone
     #[arg(long, value_name = "HOST", conflicts_with = "from_live")]
     pub retry: Option<String>,
+    /// The commands that were printed for this host are typed at its shell
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_live", "retry"])]
+    pub done: Option<String>,
+    #[command(flatten)]
+    pub handoff: HandoffArgs,
     #[command(flatten)]
     pub args: RunArgs,
 }

@@ -16,6 +16,7 @@ mod documents;
 mod error;
 mod execute;
 mod exit;
+mod handoff;
 mod planning;
 mod run;
 mod session;

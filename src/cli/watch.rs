@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Ui;
+use super::handoff::Asking;
 use crate::base::clock::Clock;
 use crate::model::HostName;
 use crate::plan;
-use crate::report::{self, words};
-use crate::rollout::{Entry, RunState, Sink, Waiting};
+use crate::report::{self, Text, Tone, words};
+use crate::rollout::{Entry, Event, RunState, Sink, Waiting};
 
 /// How often the same wait is told again where there is no terminal, in seconds: often enough that a
 /// CI job which is watched does not look dead, seldom enough that an hour of it is read.
@@ -19,14 +20,35 @@ const AGAIN_S: i64 = 300;
 pub struct Watch<'a> {
     ui: &'a Ui,
     clock: Clock,
+    asking: Asking,
     /// What was told last of each host, without its figures, and when.
     told: BTreeMap<HostName, (String, Timestamp)>,
 }
 
 impl<'a> Watch<'a> {
     /// Shows it on this terminal.
-    pub fn new(ui: &'a Ui, clock: Clock) -> Self {
-        Self { ui, clock, told: BTreeMap::new() }
+    pub fn new(ui: &'a Ui, clock: Clock, asking: Asking) -> Self {
+        Self { ui, clock, asking, told: BTreeMap::new() }
+    }
+
+    /// Commands for a person who is waited for; otherwise the report has them.
+    fn hand_over(&self, commands: &[String], confirm: bool) {
+        if self.asking.wait.is_zero() {
+            return;
+        }
+        let mut paper = self.ui.talk_paper();
+        report::commands(&mut paper, commands);
+        let then = match (confirm, self.asking.enter) {
+            (false, _) => "It goes on when vCenter shows the change.",
+            (true, true) => {
+                "Then press Enter here, alone on its line: nothing else shows the change before the reboot."
+            }
+            (true, false) => {
+                "Nothing shows the change before the reboot: when this command has ended, its report says how to go on."
+            }
+        };
+        paper.say(2, Text::toned(Tone::Strong, then));
+        self.ui.talk_page(&paper);
     }
 }
 
@@ -36,6 +58,9 @@ impl Sink for Watch<'_> {
         self.ui.idle();
         if let Some(line) = report::event(entry) {
             self.ui.talk(line);
+        }
+        if let Event::HandoffAsked { commands, confirm } = &entry.e {
+            self.hand_over(commands, *confirm);
         }
     }
 

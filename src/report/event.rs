@@ -50,9 +50,9 @@ fn what(event: &Event) -> Option<Text> {
             Verdict::Failed => toned(Tone::Bad, format!("{gate}, {subject}: not passed: {evidence}")),
             Verdict::Unverifiable => toned(Tone::Warn, format!("{gate}, {subject}: could not be read: {evidence}")),
         },
-        Event::HandoffAsked { commands, confirm } => {
-            let then = if *confirm { "; then say that it is done" } else { "" };
-            toned(Tone::Warn, format!("a person is asked to type at its shell: {}{then}", commands.join("; ")))
+        Event::HandoffAsked { commands, .. } => {
+            let commands = words::count(commands.len(), "command");
+            toned(Tone::Warn, format!("a person is asked to type {commands} at its shell"))
         }
         Event::HandoffConfirmed => plain("a person says that it is done".to_owned()),
         Event::HandoffSeen { evidence } => toned(Tone::Good, format!("the hand-off is done: {evidence}")),

@@ -25,4 +25,4 @@ pub use findings::{findings, tone as severity_tone};
 pub use fleet::fleet;
 pub use paper::{Paper, Table, Text, Tone};
 pub use plan::{plan, summary};
-pub use run::{left, run, run_summary};
+pub use run::{commands, left, run, run_summary};

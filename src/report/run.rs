@@ -55,7 +55,12 @@ pub fn run_summary(state: &RunState) -> Text {
         (number(|host| matches!(host.phase, HostPhase::Failed { .. })), "failed", Tone::Bad),
         (number(|host| matches!(host.phase, HostPhase::Refused { .. })), "changed since the plan", Tone::Warn),
         (number(|host| matches!(host.phase, HostPhase::Held { .. })), "held", Tone::Warn),
-        (number(|host| matches!(host.phase, HostPhase::Left { .. })), "left half-way", Tone::Warn),
+        (number(HostState::is_awaited), "waiting for a person", Tone::Warn),
+        (
+            number(|host| matches!(host.phase, HostPhase::Left { .. }) && !host.is_awaited()),
+            "left half-way",
+            Tone::Warn,
+        ),
         (number(|host| matches!(host.phase, HostPhase::Working { .. })), "under way", Tone::Warn),
         (number(|host| matches!(host.phase, HostPhase::Pending)), "not begun", Tone::Plain),
     ] {
@@ -104,7 +109,20 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
                 let task = running.task.as_ref().map(|task| format!(", {task}")).unwrap_or_default();
                 paper.say(2, format!("step: {}{task}", StepKind::from(&running.step)));
             }
+            if let Some(asked) = &host.handoff {
+                commands(paper, &asked.commands);
+            }
             uncompensated(paper, host);
+        }
+        HostPhase::Left { left_as, .. } if host.is_awaited() => {
+            paper.heading(format!("{name}: waiting for a person"));
+            let asked = host.handoff.as_ref();
+            commands(paper, asked.map_or(&[], |asked| &asked.commands));
+            left(paper, left_as);
+            paper.say(2, "next, when it is typed:");
+            let confirmed = asked.is_some_and(|asked| !asked.confirm || asked.confirmed);
+            let done = if confirmed { String::new() } else { format!(" --done {}", quoted(name.as_str())) };
+            paper.line(4, again.line(&format!("resume {run}{done}")));
         }
         HostPhase::Left { at, left_as } => {
             paper.heading(format!("{name}: left half-way, while {at}"));
@@ -167,6 +185,14 @@ pub fn left(paper: &mut Paper, left_as: &LeftAs) {
     }
 }
 
+/// What a person is asked to type, as a block that can be pasted.
+pub fn commands(paper: &mut Paper, commands: &[String]) {
+    paper.say(2, "type at its shell as root, by SSH or at its console:");
+    for command in commands {
+        paper.line(4, command.as_str());
+    }
+}
+
 fn uncompensated(paper: &mut Paper, host: &HostState) {
     for comp in &host.armed {
         paper.item(2, Text::toned(Tone::Warn, "not put back yet: "), comp.to_string());
@@ -177,7 +203,9 @@ fn uncompensated(paper: &mut Paper, host: &HostState) {
 fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&str>) {
     let run = state.run.as_str();
     let any = |test: fn(&HostState) -> bool| state.hosts.values().any(test);
-    if !any(|host| !host.is_converged()) {
+    let failed = any(HostState::is_failed);
+    // A host that waits for a person has its own command above, and the others wait for it.
+    if !any(|host| !host.is_converged()) || (!failed && any(HostState::is_awaited)) {
         return;
     }
     paper.heading("Next");
@@ -185,7 +213,6 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         paper.say(2, "wait: a process works on this run (Ctrl-C there ends its running step, then stops)");
         return;
     }
-    let failed = any(HostState::is_failed);
     if !failed && any(|host| !host.is_released() || matches!(host.phase, HostPhase::Left { .. } | HostPhase::Pending)) {
         paper.say(2, "go on:");
         paper.line(4, again.line(&format!("resume {run}")));

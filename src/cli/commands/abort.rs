@@ -2,10 +2,11 @@
 
 use crate::cli::args::AbortArgs;
 use crate::cli::commands::resume::{find, take_up};
+use crate::cli::handoff::Asking;
 use crate::cli::{CommandError, Exit, Ui};
 use crate::rollout;
 
 pub fn run(args: &AbortArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let (dir, run, plan) = find(args.run.as_deref(), &args.args)?;
-    take_up(&plan, &dir, Some(&run), &args.args, ui, async |engine| rollout::abort(engine, &run).await)
+    take_up(&plan, &dir, Some(&run), &args.args, Asking::NOBODY, ui, async |engine| rollout::abort(engine, &run).await)
 }

@@ -11,7 +11,7 @@ use crate::cli::execute::{self, TOOL};
 use crate::cli::planning::make_plan;
 use crate::cli::session::{Purpose, Session, with_session};
 use crate::cli::watch::Watch;
-use crate::cli::{CommandError, Exit, Ui, documents};
+use crate::cli::{CommandError, Exit, Ui, documents, handoff};
 use crate::plan::{Plan, PlanFileError};
 use crate::report::{self, Paper, words};
 use crate::rollout::{self, Engine, StateDir};
@@ -43,7 +43,7 @@ fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandEr
     let site = documents.site(Some(&plan.site.name))?;
     let dir = StateDir::open(&args.run.state.dir)?;
     let state = with_session(site, args.run.world.file(), Purpose::Changing, ui, async |session| {
-        execute_plan(session, &dir, &plan, ui).await
+        execute_plan(session, &dir, &plan, args, ui).await
     })?;
     execute::report(&state, &args.run, ui)
 }
@@ -78,7 +78,7 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
             ui.talk("nothing was changed");
             return Ok(Err(execute::undone(&plan)));
         }
-        execute_plan(session, &dir, &plan, ui).await.map(Ok)
+        execute_plan(session, &dir, &plan, args, ui).await.map(Ok)
     })?;
     match done {
         Ok(state) => execute::report(&state, &args.run, ui),
@@ -90,10 +90,12 @@ async fn execute_plan(
     session: &Session,
     dir: &StateDir,
     plan: &Plan,
+    args: &ApplyArgs,
     ui: &Ui,
 ) -> Result<rollout::RunState, CommandError> {
     execute::keep_reach(plan, dir, ui);
-    let mut watch = Watch::new(ui, session.clock);
+    let asking = handoff::asking(&args.handoff, &args.run.world, ui);
+    let mut watch = Watch::new(ui, session.clock, asking);
     let holder = execute::holder();
     let engine = Engine {
         fleet: &session.fleet,
@@ -101,7 +103,7 @@ async fn execute_plan(
         state: dir,
         sink: &mut watch,
         interrupt: session.interrupt.clone(),
-        handoff: rollout::handoff(std::time::Duration::ZERO).1,
+        handoff: handoff::open(asking),
         tool: TOOL,
         holder: &holder,
     };

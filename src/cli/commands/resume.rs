@@ -3,6 +3,7 @@
 use crate::cli::args::{ResumeArgs, RunArgs};
 use crate::cli::commands::apply::read_plan;
 use crate::cli::execute::{self, TOOL};
+use crate::cli::handoff::{self, Asking};
 use crate::cli::session::{Purpose, with_session};
 use crate::cli::watch::Watch;
 use crate::cli::{CommandError, Exit, Ui};
@@ -11,20 +12,23 @@ use crate::plan::Plan;
 use crate::rollout::{self, Engine, RunError, RunState, StateDir, status};
 
 pub fn run(args: &ResumeArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let asking = handoff::asking(&args.handoff, &args.args.world, ui);
     if let Some(file) = &args.from_live {
         let plan = read_plan(file)?;
         let dir = StateDir::open(&args.args.state.dir)?;
-        return take_up(&plan, &dir, None, &args.args, ui, async |engine| {
+        return take_up(&plan, &dir, None, &args.args, asking, ui, async |engine| {
             rollout::resume_from_live(engine, &plan).await
         });
     }
     let (dir, run, plan) = find(args.run.as_deref(), &args.args)?;
-    match args.retry.as_deref().map(HostName::from) {
-        Some(host) => {
-            take_up(&plan, &dir, Some(&run), &args.args, ui, async |engine| rollout::retry(engine, &run, &host).await)
+    let host = |name: &Option<String>| name.as_deref().map(HostName::from);
+    take_up(&plan, &dir, Some(&run), &args.args, asking, ui, async |engine| {
+        match (host(&args.retry), host(&args.done)) {
+            (Some(host), _) => rollout::retry(engine, &run, &host).await,
+            (None, Some(host)) => rollout::confirm(engine, &run, &host).await,
+            (None, None) => rollout::resume(engine, &run).await,
         }
-        None => take_up(&plan, &dir, Some(&run), &args.args, ui, async |engine| rollout::resume(engine, &run).await),
-    }
+    })
 }
 
 /// Logs in, takes a run up, reports how it ended.
@@ -33,6 +37,7 @@ pub fn take_up(
     dir: &StateDir,
     run: Option<&RunId>,
     args: &RunArgs,
+    asking: Asking,
     ui: &Ui,
     work: impl AsyncFnOnce(Engine<'_>) -> Result<RunState, RunError>,
 ) -> Result<Exit, CommandError> {
@@ -42,7 +47,7 @@ pub fn take_up(
     let site = documents.site(Some(&plan.site.name))?;
     execute::keep_reach(plan, dir, ui);
     let state = with_session(site, args.world.file(), Purpose::Changing, ui, async |session| {
-        let mut watch = Watch::new(ui, session.clock);
+        let mut watch = Watch::new(ui, session.clock, asking);
         let holder = execute::holder();
         let engine = Engine {
             fleet: &session.fleet,
@@ -50,7 +55,7 @@ pub fn take_up(
             state: dir,
             sink: &mut watch,
             interrupt: session.interrupt.clone(),
-            handoff: rollout::handoff(std::time::Duration::ZERO).1,
+            handoff: handoff::open(asking),
             tool: TOOL,
             holder: &holder,
         };

@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::{Fact, PlanId, RunId};
+use crate::model::{Fact, MigKind, PlanId, RunId, ShellWay};
 use crate::plan::{Impact, Reboots, Refusal, Step, Visit};
 use crate::rollout::{Compensation, Entry, Event, FailureClass, Held, Outcome, RunOutcome, SeenFacts, StepKind, fold};
 
@@ -105,6 +105,61 @@ fn text(state: &RunState) -> String {
 #[test]
 fn a_run_tells_how_each_host_stands_and_what_to_do() {
     insta::assert_snapshot!(text(&fold(&journal()).unwrap()));
+}
+
+/// Hosts at which a person is asked to type: one whose switch only the person can tell of, and one
+/// whose switch shows.
+fn handed_off(end: bool) -> Vec<Entry> {
+    let mut entries = journal();
+    let host = entries[1].host.clone();
+    entries.truncate(2);
+    let step = Step::SetMig { gpus: Vec::new(), on: true, kind: MigKind::Board, way: ShellWay::Handoff };
+    let started = Event::StepStarted { step, attempt: 1, server_time: at(1), again: None };
+    let commands = ["nvidia-smi -i 0000:3b:00.0 -mig 1", "nvidia-smi --query-gpu=mig.mode.pending --format=csv"];
+    let asked = |confirm| Event::HandoffAsked { commands: commands.map(str::to_owned).to_vec(), confirm };
+    let left_as = LeftAs {
+        maintenance: Some(true),
+        pending: Vec::new(),
+        marker: true,
+        uncompensated: vec![Compensation::Maintenance],
+        notes: Vec::new(),
+        at: at(40),
+    };
+    let planned = entries[1].e.clone();
+    let second = Some(HostName::from("esx-2"));
+    let armed = Event::Armed { comp: Compensation::Maintenance };
+    let mut events = vec![(host.clone(), armed.clone()), (host.clone(), started.clone()), (host.clone(), asked(true))];
+    if end {
+        events.extend([
+            (host, Event::HostLeft { left_as: left_as.clone() }),
+            (second.clone(), planned),
+            (second.clone(), armed),
+            (second.clone(), started),
+            (second.clone(), asked(false)),
+            (second, Event::HostLeft { left_as }),
+            (None, Event::RunFinished { outcome: RunOutcome::HostsLeft }),
+        ]);
+    }
+    for (host, e) in events {
+        entries.push(Entry { n: entries.len() as u64 + 1, at: at(30), host, e });
+    }
+    entries
+}
+
+#[test]
+fn a_host_that_waits_for_a_person_has_the_commands_and_what_to_type_then() {
+    let state = fold(&handed_off(true)).unwrap();
+    assert_eq!(state.exit().code(), 10);
+    insta::assert_snapshot!(text(&state));
+    let json = serde_json::to_value(&state).unwrap();
+    assert_eq!(json["hosts"]["esx-1"]["handoff"]["commands"][0], "nvidia-smi -i 0000:3b:00.0 -mig 1");
+}
+
+#[test]
+fn a_host_that_waits_while_a_process_works_on_it_shows_the_commands() {
+    let mut paper = Paper::new();
+    run(&mut paper, &fold(&handed_off(false)).unwrap(), &Again::default(), Some("poolwright, process 7"));
+    insta::assert_snapshot!(paper.render(false));
 }
 
 /// Whatever the journal holds so far: the sentence counts every host once, and a run that ends
