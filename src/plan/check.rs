@@ -89,7 +89,7 @@ impl Step {
                 self.writable(host, view).and_then(|devices| passthru(changes, &devices))
             }
             Self::SetGraphics { .. } => self.writable(host, view).and_then(|_| self.graphics(view)),
-            Self::StartShell => mig::start_shell(view),
+            Self::StartShell => mig::start_shell(host, view),
             Self::StopMonitor => mig::stop_monitor(view),
             Self::SetMig { .. } => self.writable(host, view).and_then(|_| mig::set(self, view, memory)),
             Self::StartMonitor => mig::start_monitor(view, memory),
@@ -113,7 +113,7 @@ impl Step {
         match self {
             Self::StartClosing { .. } => power::closing(view, memory),
             Self::StopVm { vm, .. } => power::stopped(vm, view),
-            Self::StartShell => mig::shell_open(view),
+            Self::StartShell => mig::shell_open(host, view),
             Self::StopMonitor => mig::monitor_is(false, view),
             Self::SetMig { .. } => mig::is_set(self, view, memory),
             Self::StartMonitor => mig::monitor_is(true, view),

@@ -8,32 +8,61 @@ use super::blocks::not_connected;
 use super::check::{Verify, done, refused};
 use super::device::{Gap, addresses};
 use super::setting::on as word;
-use super::{Check, GpuSetting, Memory, Step};
+use super::{Check, GpuSetting, GpuTarget, HostPlan, Memory, Step};
 use crate::model::{Fact, GraphicsType, HostView, MigKind, PciAddress, ShellView, ShellWay, Switch, VgpuMode};
 
 /// The SSH service of ESXi (vsphere-gpu §1.10).
 pub const SSH_SERVICE: &str = "TSM-SSH";
 
 /// What is found before the shell is opened.
-pub(super) fn start_shell(view: &HostView) -> Result<Check, Check> {
+pub(super) fn start_shell(host: &HostPlan, view: &HostView) -> Result<Check, Check> {
     if let Some(why) = not_connected(view) {
         return refused("a host that answers", why);
     }
-    match (ssh_runs(view)?, &view.shell) {
-        (true, Fact::Known(_)) => done("logged in; the SSH service runs"),
-        _ => Ok(Check::Ready),
+    ssh_runs(view)?;
+    match shell_open(host, view) {
+        Verify::Reached { evidence } => Ok(Check::AlreadyDone { evidence }),
+        Verify::Settling { .. } | Verify::NotYet { .. } => Ok(Check::Ready),
     }
 }
 
-/// Whether somebody is logged in.
-pub(super) fn shell_open(view: &HostView) -> Verify {
+/// Whether we are logged in, and `nvidia-smi` shows MIG of the GPUs that the driver owns: a host whose
+/// shell does not is better found out before it is closed.
+pub(super) fn shell_open(host: &HostPlan, view: &HostView) -> Verify {
     match (ssh_runs(view), &view.shell) {
         (Err(gap), _) => waits(gap.to_string()),
         (Ok(false), _) => waits(format!("the service {SSH_SERVICE} to run")),
-        (Ok(true), Fact::Known(_)) => reached("logged in; the SSH service runs"),
+        (Ok(true), Fact::Known(shell)) => {
+            let open: Vec<String> = host.target.gpus.iter().filter_map(|gpu| unread(gpu, view, shell)).collect();
+            match open.is_empty() {
+                true => reached("logged in; the SSH service runs"),
+                false => Verify::NotYet { waiting_for: open },
+            }
+        }
         (Ok(true), Fact::Absent) => waits("the login to the shell".to_owned()),
         (Ok(true), Fact::Unknown { why }) => waits(format!("the login to the shell ({why})")),
     }
+}
+
+/// What the shell does not show of a GPU, though the driver owns it.
+fn unread(gpu: &GpuTarget, view: &HostView, shell: &ShellView) -> Option<String> {
+    gpu.mig?;
+    let owned = GpuSetting::of(view, gpu.address).is_ok_and(|setting| is_owned(&setting));
+    if !owned {
+        return None;
+    }
+    let why = |gap: Gap| Some(format!("{} MIG to be shown by nvidia-smi ({})", gpu.address, gap.why));
+    let mig = match Gap::need(&shell.gpu(&gpu.address), "the GPU at the shell") {
+        Ok(shown) => &shown.mig,
+        Err(gap) => return why(gap),
+    };
+    [&mig.current, &mig.pending].into_iter().find_map(|fact| Gap::need(fact, "MIG").err().and_then(why))
+}
+
+/// Whether the driver owns the GPU: the shell then shows it.
+fn is_owned(setting: &GpuSetting) -> bool {
+    !setting.passthru_active
+        && matches!(setting.active_type, Fact::Known(GraphicsType::SharedDirect | GraphicsType::Shared))
 }
 
 fn ssh_runs(view: &HostView) -> Result<bool, Gap> {
@@ -84,8 +113,7 @@ pub(super) fn set(step: &Step, view: &HostView, memory: &Memory) -> Result<Check
     };
     for gpu in gpus {
         let setting = GpuSetting::of(view, *gpu)?;
-        let owned = matches!(setting.active_type, Fact::Known(GraphicsType::SharedDirect | GraphicsType::Shared));
-        if setting.passthru_active || !owned {
+        if !is_owned(&setting) {
             return refused("GPUs that the driver owns", format!("{gpu} with {setting}"));
         }
         if *way == ShellWay::Direct {

@@ -1,7 +1,7 @@
 //! Arbitrary events, phases and entries.
 
 use jiff::Timestamp;
-use poolwright::model::{Baseline, Fact, HostName, Marker, MarkerPhase, MoRef};
+use poolwright::model::{Baseline, Fact, HostName, Marker, MarkerPhase, MigKind, MoRef, ShellWay};
 use poolwright::plan::{GateCheck, Impact, Reboots, Refusal, Step, Verdict, Visit};
 use poolwright::rollout::{
     Compensation, Entry, Event, FailureClass, Held, HostPhase, How, LeftAs, Outcome, Resumed, RunOutcome, SeenFacts,
@@ -26,6 +26,15 @@ fn steps() -> impl Strategy<Value = Step> {
             pending: vec!["0000:3b:00.0: passthrough off".to_owned()],
             boot_before: time() + jiff::SignedDuration::from_hours(hours),
         }),
+        Just(Step::StartShell),
+        Just(Step::StopMonitor),
+        prop_oneof![Just(ShellWay::Direct), Just(ShellWay::Handoff)].prop_map(|way| Step::SetMig {
+            gpus: vec!["0000:3b:00.0".parse().unwrap()],
+            on: true,
+            kind: MigKind::Board,
+            way,
+        }),
+        Just(Step::StartMonitor),
         Just(Step::VerifyHost),
         Just(Step::ExitMaintenance),
     ]
@@ -48,6 +57,8 @@ fn held() -> impl Strategy<Value = Held> {
 fn comps() -> impl Strategy<Value = Compensation> {
     prop_oneof![
         Just(Compensation::Maintenance),
+        Just(Compensation::Ssh),
+        Just(Compensation::Monitor),
         (1..4u32).prop_map(|vm| Compensation::Vm(MoRef { kind: "VirtualMachine".to_owned(), id: format!("vm-{vm}") })),
     ]
 }
@@ -143,6 +154,11 @@ pub fn event() -> impl Strategy<Value = Event> {
             evidence: vec!["read".to_owned()]
         }),
         (kind(), class()).prop_map(|(step, class)| Event::StepFailed { step, class, error: "no".to_owned() }),
+        any::<bool>()
+            .prop_map(|confirm| Event::HandoffAsked { commands: vec!["nvidia-smi -mig 1".to_owned()], confirm }),
+        Just(Event::HandoffConfirmed),
+        Just(Event::HandoffSeen { evidence: "MIG on".to_owned() }),
+        Just(Event::ShellLoginFailed { error: "refused".to_owned() }),
         Just(Event::GateRead {
             gate: GateCheck::Signature,
             subject: "0000:3b:00.0".to_owned(),
@@ -176,6 +192,7 @@ fn stage() -> impl Strategy<Value = Stage> {
         Just(Stage::ClosingHost),
         Just(Stage::InMaintenance),
         Just(Stage::Changing),
+        Just(Stage::AwaitingHandoff),
         Just(Stage::Rebooting),
         Just(Stage::VerifyingHost),
         Just(Stage::ExitingMaintenance),

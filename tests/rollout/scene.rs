@@ -33,6 +33,10 @@ pub struct Scene {
     pub may: &'static str,
     /// `pace` of the site.
     pub pace: &'static str,
+    /// More keys of the site, one a line.
+    pub site: &'static str,
+    /// The model of the GPUs.
+    pub model: &'static str,
     /// `rollout` of the pool.
     pub rollout: &'static str,
 }
@@ -51,6 +55,8 @@ impl Default for Scene {
             vms: "[]",
             may: "{mayStop: [{name: \"train-*\"}]}",
             pace: "{hostStable: 20s}",
+            site: "",
+            model: "h100-nvl-94",
             rollout: "{maxUnavailable: 1, maxReboots: 2}",
         }
     }
@@ -58,7 +64,7 @@ impl Default for Scene {
 
 impl Scene {
     pub fn lab(&self) -> Lab {
-        let Self { hosts, from, to, host, world, names, drs, vms, may, pace, rollout } = self;
+        let Self { hosts, from, to, host, world, names, drs, vms, may, pace, site, model, rollout } = self;
         let world = format!(
             r#"
 apiVersion: poolwright/v1
@@ -77,7 +83,7 @@ spec:
           hosts:
             - names: "esx-[01-{hosts:02}]"
               driver: {{component: NVD-AIE-800, version: 580.95.02}}
-              gpus: [{{model: h100-nvl-94, count: 2, mode: {from}}}]
+              gpus: [{{model: {model}, count: 2, mode: {from}}}]
               {host}
 "#
         );
@@ -89,13 +95,14 @@ metadata: {{name: lab}}
 spec:
   vcenter: {{address: vc.lab, credentials: {{user: {USER}, password: "env:LAB"}}}}
   pace: {pace}
+  {site}
 ---
 apiVersion: poolwright/v1
 kind: GpuPool
 metadata: {{name: pool}}
 spec:
   hosts: {{site: lab, cluster: gpu-a, names: ["{names}"]}}
-  gpuModel: h100-nvl-94
+  gpuModel: {model}
   gpuCount: 2
   gpus: {to}
   vms: {may}
