@@ -31,6 +31,8 @@ pub(in crate::sim) struct Struck {
     pub hangs: bool,
     /// Lines that a command prints first.
     pub prints: Vec<String>,
+    /// Lines with one of these are not printed.
+    pub omits: Vec<String>,
 }
 
 /// The object of a rule: a name or an id; none stands for all.
@@ -112,6 +114,7 @@ impl Moment<'_> {
                 Fault::Gone => struck.gone.push(target),
                 Fault::Hangs => struck.hangs = true,
                 Fault::Prints(line) => struck.prints.push(line.clone()),
+                Fault::Omits(text) => struck.omits.push(text.clone()),
                 Fault::Missing(paths) => struck.missing.push((target, paths.clone())),
             }
         }

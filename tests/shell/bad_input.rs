@@ -82,6 +82,16 @@ async fn an_unknown_line_among_the_answers_is_kept() {
     assert_eq!(seen.gpus.len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_gpu_that_fell_off_the_bus_is_unknown() {
+    let faults = "  faults: [{face: ssh, method: nvidia-smi, times: 9, then: {omits: \"00000000:3B:00.0\"}}]\n";
+    let world = world_with(faults, &host("esx-01", H100, &shell("")));
+    let seen = read_gpus(&open(&world, "esx-01").await.unwrap()).await.unwrap();
+    let (there, gone) = ("0000:17:00.0".parse().unwrap(), "0000:3b:00.0".parse().unwrap());
+    assert!(matches!(seen.gpu(&there), Fact::Known(_)));
+    assert_eq!(seen.gpu(&gone), Fact::unknown("nvidia-smi does not list it"));
+}
+
 /// A command that hangs: the host kills it at its kill time, before we give up.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_command_is_killed_by_the_host() {

@@ -239,6 +239,9 @@ pub enum Fault {
     Hangs,
     /// The command prints this line first (SSH only).
     Prints(String),
+    /// The command prints nothing of what has this text in its line, as of a GPU that fell off the bus,
+    /// which is simply not listed (SSH only).
+    Omits(String),
 }
 
 /// Lies: the worst faults.

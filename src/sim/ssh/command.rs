@@ -42,7 +42,9 @@ pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran
         return Ran::Broken;
     }
     let before: String = struck.prints.iter().map(|line| format!("{line}\n")).collect();
-    Ran::Printed(Printed { stdout: before + &printed.stdout, ..printed })
+    let kept = |line: &&str| !struck.omits.iter().any(|text| line.contains(text.as_str()));
+    let own: String = printed.stdout.split_inclusive('\n').filter(kept).collect();
+    Ran::Printed(Printed { stdout: before + &own, ..printed })
 }
 
 /// `timeout -s KILL 30 …` of busybox; taken off.
