@@ -124,7 +124,14 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
             return Err(Refusal::Blocked(format!("VMs are powered on in maintenance mode: {}", on.join(", "))));
         }
     }
-    let vms = if ours { vms(host, view, memory, around, closed)? } else { Vms::default() };
+    // On a host that was opened again a VM may be off that we stopped.
+    let vms = if ours || (!closed && !memory.vms.is_empty()) {
+        // Somebody may use the host from the moment that it is open: what runs is not ours to judge then.
+        let closes = ours && !closed && memory.maintenance != OurMaintenance::Leaving;
+        vms(host, view, memory, around, closes)?
+    } else {
+        Vms::default()
+    };
     let reboots = Reboots { expected: needed, most: host.reboots.most, why: work.pending.clone() };
     let impact = if ours { work.impact.max(Impact::Maintenance) } else { work.impact };
     let steps = match memory.maintenance {
@@ -139,10 +146,8 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
     Ok(Visit { impact, steps, reboots })
 }
 
-/// What becomes of VMs now, within the bounds of the plan.
-fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, closed: bool) -> Result<Vms, Refusal> {
-    // Somebody may use the host from the moment that it is open: what runs is not ours to judge then.
-    let closes = !closed && memory.maintenance != OurMaintenance::Leaving;
+/// What becomes of VMs now, within the bounds of the plan. `closes`: the host is going to be closed.
+fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, closes: bool) -> Result<Vms, Refusal> {
     let scene = Scene { rules: &host.vms, target: Some(&host.target), view, near: around.into(), stopped: &memory.vms };
     let Fates { fates, starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
     let mut lost = lost(host, view, memory, around)?;

@@ -139,8 +139,8 @@ impl Work {
         steps.push(Step::VerifyHost);
         if ours {
             steps.push(Step::ExitMaintenance);
-            steps.extend(vms.starts.iter().cloned());
         }
+        steps.extend(vms.starts.iter().cloned());
         Ok(steps)
     }
 }

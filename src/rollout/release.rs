@@ -5,7 +5,7 @@ use super::marker;
 use super::run::Run;
 use super::visit::view_of;
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError, Stage};
-use crate::model::{HostRecord, Marker, MarkerPhase};
+use crate::model::{Fact, HostRecord, Marker, MarkerPhase, MoRef, PowerState};
 use crate::plan::{self, HostPlan, OurMaintenance};
 
 impl Run<'_> {
@@ -90,7 +90,7 @@ impl Run<'_> {
         // One VM that does not start keeps no other off, and what failed before anything was changed gives
         // back all that it stopped.
         let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
-        let gives_back = failed && (opened || !self.state_of(host).changed);
+        let gives_back = failed && (opened || !self.state_of(host).changed) || self.only_closes(host).await;
         let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
         notes.extend(self.put_back(host).await?);
         let record = self.read(host).await;
@@ -117,6 +117,21 @@ impl Run<'_> {
         }
         let left_as = self.left_as(host, &record, notes);
         self.rec.host(&host.host.name, Event::HostLeft { left_as })
+    }
+
+    /// Whether a signal came while the host closes and none of its VMs is off yet: its entering is
+    /// cancelled (FORMATS rule 16), or it would wait for them with nobody at work.
+    async fn only_closes(&self, host: &HostPlan) -> bool {
+        let state = self.state_of(host);
+        let armed = self.armed_vms(host);
+        let asked = state.memory.maintenance == OurMaintenance::Asked && !state.changed;
+        if armed.is_empty() || !asked || !matches!(state.phase, HostPhase::Working { .. }) {
+            return false;
+        }
+        let record = self.read(host).await;
+        let Ok(Fact::Known(vms)) = view_of(&record).map(|view| &view.vms) else { return false };
+        let on = |vm: &MoRef| vms.iter().any(|found| found.moref == *vm && found.power == Fact::Known(PowerState::On));
+        armed.iter().all(on)
     }
 
     /// How the host stands.

@@ -124,7 +124,7 @@ impl Run<'_> {
         error: String,
     ) -> Result<StepEnd, RunError> {
         if !matches!(step, Step::StartMonitor) {
-            return self.failed(host, step.into(), class, error);
+            return self.failed(host, step.into(), class, about(step, error));
         }
         let found = format!("it could not be started again: {error}");
         self.rec.host(&host.host.name, Event::LeftAlone { comp: Compensation::Monitor, found: found.clone() })?;
@@ -395,6 +395,16 @@ fn is_asked(before: &Memory, step: &Step) -> bool {
         | Step::StartMonitor
         | Step::VerifyHost
         | Step::StartVm { .. } => false,
+    }
+}
+
+/// What went wrong, with the name of the VM if the step is about one: vCenter's own words have its id.
+fn about(step: &Step, why: String) -> String {
+    match step {
+        Step::StopVm { name, .. } | Step::StartVm { name, .. } if !why.contains(name.as_str()) => {
+            format!("{name}: {why}")
+        }
+        _ => why,
     }
 }
 

@@ -17,3 +17,4 @@ mod table;
 mod trap;
 mod vms;
 mod ways;
+mod zones;

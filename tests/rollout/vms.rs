@@ -103,13 +103,10 @@ async fn a_run_stopped_between_two_vms_goes_on_or_is_given_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_get_empty_says_who_is_left_and_is_given_back() {
-    let scene = Scene {
-        world: "faults: [{method: RelocateVM_Task, times: 1000, then: taskHangs}]",
-        ..scene(
-            "[{name: web-1, host: esx-01, power: on, moveTakes: 10h}, \
-                 {name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}]",
-        )
-    };
+    let scene = scene(
+        "[{name: web-1, host: esx-01, power: on, moveTakes: 10h}, \
+          {name: train-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}]}]",
+    );
     let (lab, plan) = scene.planned().await;
     let (state, watch) = watched(&lab, &plan).await;
     let state = state.unwrap();
