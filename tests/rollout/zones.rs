@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use poolwright::plan::Fate;
 use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, LeftAs, Outcome, RunState, StepKind};
 
 use super::scene::{Scene, asked, closed, failure, host_of, hosts_as_they_are, interrupted, marker, resume, watched};
@@ -209,5 +210,21 @@ async fn b14_a_move_whose_task_fails_is_not_taken_for_a_move() {
     assert_eq!((closed(&lab, 1), marker(&lab, 1), asked(&lab, WRITE)), (false, String::new(), 0));
     let web = &lab.world.tally().vms["web-1"];
     assert_eq!((web.host.as_str(), web.on, web.moves), ("esx-01", true, 0));
+    assert_eq!(counts(&lab), [(true, 1, 1); 3]);
+}
+
+/// A VM that the change would leave off is started again where nothing was changed.
+#[tokio::test(start_paused = true)]
+async fn an_abort_before_the_change_starts_what_the_change_would_leave_off() {
+    let scene = Scene {
+        to: "[{mode: {passthrough: {label: train}}}]",
+        may: "{mayStop: [{name: \"train-*\"}], onMismatch: leaveOff}",
+        ..scene(THREE)
+    };
+    let (lab, plan) = scene.planned().await;
+    assert!(plan.hosts[0].fates.iter().any(|fate| matches!(fate.fate, Fate::LeftOff { .. })));
+    interrupted(&lab, &plan, once_after(StepKind::EnterMaintenance, true)).await;
+    assert_eq!(counts(&lab), [(false, 1, 0); 3]);
+    assert_given_back(&lab, &abort(&lab).await);
     assert_eq!(counts(&lab), [(true, 1, 1); 3]);
 }
