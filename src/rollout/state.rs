@@ -254,6 +254,9 @@ impl HostState {
                 // A failed visit does not say how far it was; a journal that knows the visit does.
                 self.changed |= match marker.phase {
                     MarkerPhase::Failed => self.visit.is_none(),
+                    // An abort leaves maintenance, too, of a host on which nothing was changed: a journal that
+                    // knows what came before does not learn it from its own marker.
+                    MarkerPhase::Exiting => self.marker.is_none(),
                     phase => phase.is_changed(),
                 };
                 let asked = marker.last.as_ref().and_then(|last| last.asked);
