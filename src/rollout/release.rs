@@ -18,11 +18,11 @@ impl Run<'_> {
             let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
             return self.hold(host, Held::Taken { what }).await;
         }
+        self.disarm(host, &record)?;
         let kept = self.put_back_at_the_end(host).await?;
         if !kept.is_empty() {
             return self.hold(host, Held::Taken { what: kept.join("; ") }).await;
         }
-        self.disarm(host, &record)?;
         let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
         self.give_back(host, &record, outcome).await
     }

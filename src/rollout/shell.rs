@@ -351,39 +351,37 @@ impl Run<'_> {
 
     async fn stop_ssh(&mut self, host: &HostPlan) -> Result<Option<String>, RunError> {
         let comp = Compensation::Ssh;
+        let name = &host.host.name;
         self.hang_up(host);
         let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
         let mut sent = false;
-        let mut why = "the host cannot be read".to_owned();
         loop {
             let record = self.read(host).await;
-            let system = view_of(&record).map(|view| (ssh_runs(view), view.service_system.known().cloned()));
-            match system {
+            let seen = view_of(&record).map(|view| (ssh_runs(view), view.service_system.known()));
+            let why = match seen {
                 Ok((Some(false), _)) if sent => {
-                    self.rec.host(&host.host.name, Event::Undone { comp })?;
+                    self.rec.host(name, Event::Undone { comp })?;
                     return Ok(None);
                 }
                 Ok((Some(false), _)) => {
                     let found = "it does not run any more".to_owned();
-                    self.rec.host(&host.host.name, Event::LeftAlone { comp, found })?;
+                    self.rec.host(name, Event::LeftAlone { comp, found })?;
                     return Ok(None);
                 }
-                Ok((Some(true), Some(system))) if !sent => {
-                    match Box::pin(self.vcenter().stop_service(&system, SSH_SERVICE)).await {
-                        Ok(()) => sent = true,
-                        Err(error) => {
-                            sent = error.may_have_acted();
-                            why = chain(&error);
-                        }
-                    }
-                    if sent {
-                        continue;
+                // Asked again at each look: stopping what is stopped harms nobody.
+                Ok((Some(true), Some(system))) => {
+                    let stopped = Box::pin(self.vcenter().stop_service(system, SSH_SERVICE)).await;
+                    let first = !std::mem::replace(&mut sent, true);
+                    match stopped {
+                        Ok(()) if first => continue,
+                        Ok(()) => format!("the service {SSH_SERVICE} still runs"),
+                        Err(error) => chain(&error),
                     }
                 }
-                Ok((Some(true), _)) => why = format!("the service {SSH_SERVICE} still runs"),
-                Ok((None, _)) => why = "its services cannot be read".to_owned(),
-                Err(unread) => why = unread,
-            }
+                Ok((Some(true), None)) => "the host shows no service system".to_owned(),
+                Ok((None, _)) => "its services cannot be read".to_owned(),
+                Err(unread) => unread,
+            };
             if deadline.passed() {
                 return Ok(Some(format!("the SSH service was not stopped again: {why}")));
             }
