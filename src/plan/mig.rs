@@ -35,13 +35,20 @@ pub(super) fn shell_open(host: &HostPlan, view: &HostView) -> Verify {
         (Ok(true), Fact::Known(shell)) => {
             let open: Vec<String> = host.target.gpus.iter().filter_map(|gpu| unread(gpu, view, shell)).collect();
             match open.is_empty() {
-                true => reached("logged in; the SSH service runs"),
+                true => logged_in(shell),
                 false => Verify::NotYet { waiting_for: open },
             }
         }
         (Ok(true), Fact::Absent) => waits("the login to the shell".to_owned()),
         (Ok(true), Fact::Unknown { why }) => waits(format!("the login to the shell ({why})")),
     }
+}
+
+/// Lines that are not understood are no harm if all that is asked for is shown, and are kept.
+fn logged_in(shell: &ShellView) -> Verify {
+    let also = shell.unread.iter().map(|line| format!("nvidia-smi also says `{line}`"));
+    let evidence = std::iter::once("logged in; the SSH service runs".to_owned()).chain(also).collect();
+    Verify::Reached { evidence }
 }
 
 /// What the shell does not show of a GPU, though the driver owns it.

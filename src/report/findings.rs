@@ -72,7 +72,7 @@ fn entry(paper: &mut Paper, group: &[&Finding], again: &Again) {
     };
     let gpu = finding.subject.gpu.map(|gpu| format!("{gpu}: ")).unwrap_or_default();
     let label = Text::toned(tone(finding.severity), format!("{:<8}", finding.severity))
-        .and(Tone::Strong, format!("{:<11}", finding.id));
+        .and(Tone::Strong, format!("{:<10} ", finding.id));
     paper.item(2, label, format!("{who}{gpu}{}", finding.message));
     let more = 2 + 8 + 11;
     for line in &finding.evidence {

@@ -42,6 +42,14 @@ pub fn run(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
     for (name, host) in state.in_order().filter(|(_, host)| !host.is_converged()) {
         stand(paper, state, name, host, again);
     }
+    if state.hosts.values().any(|host| !host.left_alone.is_empty()) {
+        paper.heading("Not put back");
+    }
+    for (name, host) in state.in_order() {
+        for (comp, found) in &host.left_alone {
+            paper.item(2, format!("{name}: "), format!("{comp}: {found}"));
+        }
+    }
     outlook(paper, state, again, at_work);
 }
 
@@ -138,8 +146,13 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
                 Some(left_as) => left(paper, left_as),
                 None => paper.say(2, "How it stands could not be read."),
             }
-            paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
-            paper.line(4, again.line(&format!("resume {run} --retry {}", quoted(name.as_str()))));
+            if host.shell_ended.is_some() && host.is_released() {
+                paper.say(2, "next: set the login right, and plan again; this run does not try it once more:");
+                paper.line(4, again.line("plan --out plan.json"));
+            } else {
+                paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
+                paper.line(4, again.line(&format!("resume {run} --retry {}", quoted(name.as_str()))));
+            }
         }
     }
 }

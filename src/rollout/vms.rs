@@ -114,7 +114,7 @@ impl Run<'_> {
         let mut failed = Vec::new();
         let changed = self.state_of(host).changed;
         for vm in self.armed_vms(host) {
-            if changed && is_left_off(host, &vm) {
+            if changed && left_off(host, &vm).is_some() {
                 continue;
             }
             let (name, gpus) = match host.fates.iter().find(|fate| fate.vm == vm) {
@@ -193,14 +193,14 @@ impl Run<'_> {
         for vm in self.armed_vms(host) {
             let comp = Compensation::Vm(vm.clone());
             let power = vms.iter().find(|found| found.moref == vm).map(|found| &found.power);
-            let event = match power {
-                Some(Fact::Known(PowerState::On)) => Event::Undone { comp },
-                Some(Fact::Known(PowerState::Off)) if is_left_off(host, &vm) => {
-                    Event::LeftAlone { comp, found: "left off, as planned".to_owned() }
+            let event = match (power, left_off(host, &vm)) {
+                (Some(Fact::Known(PowerState::On)), _) => Event::Undone { comp },
+                (Some(Fact::Known(PowerState::Off)), Some(name)) => {
+                    Event::LeftAlone { comp, found: format!("{name} left off, as planned") }
                 }
-                None => Event::LeftAlone { comp, found: "not on this host any more".to_owned() },
+                (None, _) => Event::LeftAlone { comp, found: "not on this host any more".to_owned() },
                 // It should run again, or nobody knows: it stays armed.
-                Some(_) => continue,
+                (Some(_), _) => continue,
             };
             self.rec.host(&host.host.name, event)?;
         }
@@ -215,9 +215,10 @@ enum Started {
     NotYet(Vec<String>),
 }
 
-/// Whether the plan leaves the VM off.
-fn is_left_off(host: &HostPlan, vm: &MoRef) -> bool {
-    host.fates.iter().any(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }))
+/// The name of the VM, if the plan leaves it off.
+fn left_off<'a>(host: &'a HostPlan, vm: &MoRef) -> Option<&'a str> {
+    let left_off = host.fates.iter().find(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }));
+    left_off.map(|fate| fate.name.as_str())
 }
 
 fn stopped_by(step: &Step) -> Option<MoRef> {

@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::model::{Fact, MigKind, PlanId, RunId, ShellWay};
+use crate::model::{Fact, MigKind, MoRef, PlanId, RunId, ShellWay};
 use crate::plan::{Impact, Reboots, Refusal, Step, Visit};
 use crate::rollout::{Compensation, Entry, Event, FailureClass, Held, Outcome, RunOutcome, SeenFacts, StepKind, fold};
 
@@ -36,6 +36,7 @@ fn journal() -> Vec<Entry> {
         notes: vec!["3 GPUs are listed instead of 4".into()],
         at: at(31),
     };
+    let vm = Compensation::Vm(MoRef::new("VirtualMachine", "vm-7"));
     let events: Vec<(Option<usize>, Event)> = vec![
         (
             None,
@@ -50,6 +51,8 @@ fn journal() -> Vec<Entry> {
             },
         ),
         (Some(0), planned.clone()),
+        (Some(0), Event::Armed { comp: vm.clone() }),
+        (Some(0), Event::LeftAlone { comp: vm, found: "web-1 left off, as planned".into() }),
         (Some(0), Event::HostReleased { outcome: Outcome::Converged }),
         (
             Some(1),
