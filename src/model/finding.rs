@@ -234,9 +234,16 @@ rules! {
     HOST_AMBIGUOUS = ("PW-HOST-14", Error, false, "two hosts have the identity");
     HOST_PARITY = ("PW-HOST-15", Error, true, "what the host gate compares before and after could not be read");
     HOST_MISSING = ("PW-HOST-16", Error, false, "a host of the pool is not there");
-    POOL_MIG = ("PW-POOL-01", Error, false, "MIG-backed vGPU is not rolled out yet");
+    MIG_LOST = ("PW-MIG-01", Info, false, "MIG of this kind is lost at every reboot");
+    MIG_BESIDE = ("PW-MIG-02", Error, false, "a reboot would take MIG from a GPU outside the pool");
+    // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");
+    SHELL_LOCKDOWN = ("PW-SHELL-01", Error, false, "lockdown mode keeps everybody out of the shell that switches MIG");
+    SHELL_NO_PIN = ("PW-SHELL-02", Error, false, "no key of the host is pinned, so nobody logs in to its shell");
+    SHELL_NO_LOGIN = ("PW-SHELL-03", Error, false, "nobody is named who logs in to the shell that switches MIG");
+    SHELL_HANDOFF = ("PW-SHELL-04", Info, false, "a person types the commands that switch MIG");
+    SHELL_SERVICE = ("PW-SHELL-06", Error, false, "the SSH service of the host is not listed");
     SITE_FIELD = ("PW-SITE-01", Info, false, "the custom field definition will be created");
     ACCEPT_EXPIRED = ("PW-ACC-01", Warning, false, "an acceptance has expired");
     ACCEPT_UNUSED = ("PW-ACC-02", Info, false, "an acceptance that matches no finding");

@@ -33,6 +33,14 @@ impl Mode {
             Self::MigVgpu => "MIG",
         }
     }
+
+    /// Whether the host driver owns a GPU of this mode, and gives it to VMs in parts.
+    pub fn needs_driver(&self) -> bool {
+        match self {
+            Self::Passthrough { .. } => false,
+            Self::Vgpu { .. } | Self::MigVgpu => true,
+        }
+    }
 }
 
 impl fmt::Display for Mode {

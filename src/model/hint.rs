@@ -61,9 +61,15 @@ impl Rule {
             "PW-HOST-14" => "remove the stale one from vCenter",
             "PW-HOST-15" => "see what the user may not read; accept the finding if it need not be compared",
             "PW-HOST-16" => "see in vCenter where it is; leave it out with `except` if it is gone",
-            "PW-POOL-01" => "choose `{vgpu: {size: same}}`, `{vgpu: {size: mixed}}` or `{passthrough: {}}`",
+            "PW-MIG-02" => "bring them into a pool, or take MIG off on the host itself, then plan again",
             "PW-POOL-02" => "bring the unavailable hosts back, or raise `rollout.maxUnavailable`",
             "PW-POOL-03" => "bring those hosts back first if the capacity is needed",
+            "PW-SHELL-01" => "end lockdown mode for the change, or leave `shell` out of the Site: a person then types",
+            "PW-SHELL-02" => "pin it under `hostKeys` of the Site's `shell`, as read on the host itself",
+            "PW-SHELL-03" => {
+                "name a user for the host under `shell` of the Site, or leave `shell` out: a person then types"
+            }
+            "PW-SHELL-06" => "see what the user may not read; without `shell` in the Site a person types",
             "PW-VM-01" | "PW-VM-03" | "PW-VM-07" => {
                 "allow it in `vms.mayStop` if it may be down, or move or power it off"
             }

@@ -7,7 +7,7 @@ use super::sheet::Sheet;
 use super::{GpuTarget, HostTarget};
 use crate::catalog::catalog;
 use crate::model::{
-    At, GpuGroup, GpuSelect, GraphicsType, HostView, MigKind, Mode, PciAddress, PciId, Place, Rule, are, counted,
+    At, GpuGroup, GpuSelect, GraphicsType, HostView, MigKind, PciAddress, PciId, Place, Rule, are, counted,
 };
 
 /// The rules that need the list of devices.
@@ -24,7 +24,7 @@ pub(super) const DEVICE_RULES: &[&Rule] = &[
     &Rule::GPU_OTHER_PENDING,
     &Rule::GPU_IN_USE,
     &Rule::GPU_LABEL,
-    &Rule::POOL_MIG,
+    &Rule::MIG_BESIDE,
     &Rule::HOST_PENDING,
     &Rule::HOST_REBOOTS,
 ];
@@ -37,7 +37,7 @@ const BOUND_RULES: &[&Rule] = &[
     &Rule::GPU_CONSOLE,
     &Rule::GPU_LABEL,
     &Rule::GPU_OTHER_PENDING,
-    &Rule::POOL_MIG,
+    &Rule::MIG_BESIDE,
     &Rule::HOST_PENDING,
     &Rule::HOST_REBOOTS,
 ];
@@ -68,7 +68,7 @@ pub(super) fn bind(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> Opt
         .collect();
     let others: Vec<PciAddress> =
         devices.gpus.iter().map(|gpu| gpu.address).filter(|address| !chosen.contains_key(address)).collect();
-    let all_vgpu = others.is_empty() && gpus.iter().all(|gpu| matches!(gpu.mode, Mode::Vgpu { .. }));
+    let all_vgpu = others.is_empty() && gpus.iter().all(|gpu| gpu.mode.needs_driver());
     Some(HostTarget {
         gpus,
         others,

@@ -9,7 +9,7 @@ use super::visit::{Mismatch, identity};
 use super::{
     Bounds, GpuSetting, GraphicsChange, HostPlan, Memory, Moving, OurMaintenance, PassthruChange, Step, mig, power,
 };
-use crate::model::{Fact, GraphicsType, HostView, MoRef, Mode, VmView, counted};
+use crate::model::{Fact, GraphicsType, HostView, MoRef, VmView, counted};
 
 /// What a step found, just before its effect, from fresh facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Step {
             Self::StopMonitor => mig::stop_monitor(view),
             Self::SetMig { .. } => self.writable(host, view).and_then(|_| mig::set(self, view, memory)),
             Self::StartMonitor => mig::start_monitor(view, memory),
-            Self::Reboot { .. } => self.reboot(host, view, memory),
+            Self::Reboot { pending, .. } => self.reboot(host, view, memory, pending),
             Self::VerifyHost => match not_connected(view) {
                 Some(why) => refused("a host that answers", why),
                 None => Ok(Check::Ready),
@@ -229,7 +229,7 @@ impl Step {
         format!("{self} to read back; found {found}")
     }
 
-    fn reboot(&self, host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Check, Check> {
+    fn reboot(&self, host: &HostPlan, view: &HostView, memory: &Memory, lines: &[String]) -> Result<Check, Check> {
         let asked = memory.last_reboot.as_ref().filter(|asked| !asked.proven);
         if let Some(asked) = asked {
             if asked.happened(&view.boot_time) {
@@ -247,8 +247,7 @@ impl Step {
         }
         self.writable(host, view)?;
         Gap::need(&view.boot_time, "runtime.bootTime")?;
-        let pending = pending(host, view)?;
-        if pending.is_empty() {
+        if !waits(host, view, memory, lines)? {
             return done("nothing is pending: it took effect without a reboot");
         }
         let (needed, most) = (memory.reboots_by(&view.boot_time).saturating_add(1), host.reboots.most);
@@ -282,7 +281,7 @@ impl Step {
                 if let Err(Mismatch { expected, found }) = identity(host, view, &devices) {
                     waiting_for.push(format!("{expected} (found {found})"));
                 } else {
-                    waiting_for.extend(unsettled(host, view, &devices));
+                    waiting_for.extend(unsettled(host, view, &devices, memory));
                 }
             }
         }
@@ -469,29 +468,33 @@ fn show<T: std::fmt::Display>(fact: &Fact<T>) -> String {
     }
 }
 
-/// What is configured and not active on the GPUs of the pool.
-fn pending(host: &HostPlan, view: &HostView) -> Result<Vec<String>, Gap> {
+/// Whether some of this still waits for the reboot. What is due after it does not count.
+fn waits(host: &HostPlan, view: &HostView, memory: &Memory, lines: &[String]) -> Result<bool, Gap> {
     let devices = Devices::of(view)?;
-    let mut pending = Vec::new();
     for gpu in &host.target.gpus {
-        pending.extend(Need::of(gpu, view, &devices)?.pending);
+        let need = Need::of(gpu, view, &devices, memory)?;
+        if need.now.pending.iter().any(|line| lines.contains(line)) {
+            return Ok(true);
+        }
     }
-    Ok(pending)
+    Ok(false)
 }
 
 /// What a reboot usually settles within minutes: what was pending, and the driver's hold on the GPUs.
-fn unsettled(host: &HostPlan, view: &HostView, devices: &Devices) -> Vec<String> {
+fn unsettled(host: &HostPlan, view: &HostView, devices: &Devices, memory: &Memory) -> Vec<String> {
     let mut open = Vec::new();
+    let asked = memory.last_reboot.as_ref().map(|asked| asked.pending.as_slice()).unwrap_or_default();
     for gpu in &host.target.gpus {
-        match (Need::of(gpu, view, devices), GpuSetting::of(view, gpu.address)) {
+        match (Need::of(gpu, view, devices, memory), GpuSetting::of(view, gpu.address)) {
             (Err(gap), _) | (_, Err(gap)) => open.push(gap.to_string()),
             (Ok(need), Ok(setting)) => {
-                let unowned = matches!(gpu.mode, Mode::Vgpu { .. })
+                let unowned = gpu.mode.needs_driver()
                     && !matches!(setting.active_type, Fact::Known(GraphicsType::Shared | GraphicsType::SharedDirect));
                 if unowned {
                     open.push(format!("{} to be claimed by the driver", gpu.address));
                 }
-                open.extend(need.stuck);
+                let stuck = need.unmet.iter().filter(|line| need.stuck.contains(line) || asked.contains(line));
+                open.extend(stuck.cloned());
             }
         }
     }

@@ -4,7 +4,7 @@ use super::HostTarget;
 use super::device::Gap;
 use super::sheet::Sheet;
 use crate::catalog::{DriverFamily, EsxiVersion, FitMode, Need, VgpuType, catalog};
-use crate::model::{DriverPin, Fact, GraphicsType, HostView, Mode, Package, Product, Rule};
+use crate::model::{DriverPin, Fact, GraphicsType, HostView, Package, Product, Rule};
 
 /// The oldest vCenter and ESXi that are changed: the size mode can be set since then (vsphere-gpu
 /// §1.2), and older ones were never compared with the facts that this program rests on.
@@ -20,7 +20,7 @@ pub(super) fn version(text: &str) -> Option<EsxiVersion> {
 /// Findings on the driver, whether anything is changed or not.
 pub(super) fn judge(sheet: &mut Sheet, view: &HostView) {
     let pool = sheet.pool;
-    let needs_driver = pool.gpus.iter().any(|group| matches!(group.mode.value, Mode::Vgpu { .. }));
+    let needs_driver = pool.gpus.iter().any(|group| group.mode.value.needs_driver());
     let pin = pool.host.driver.as_ref();
     if !needs_driver && pin.is_none() {
         return;
@@ -65,7 +65,7 @@ fn families(sheet: &mut Sheet, view: &HostView, drivers: &[&Package]) {
     let installed: Option<Vec<DriverFamily>> =
         drivers.iter().map(|driver| DriverFamily::of_component(&driver.name)).collect();
     let listed = view.vgpu_types.known().map(Vec::as_slice).unwrap_or_default();
-    let offers = pool.gpus.iter().filter(|group| matches!(group.mode.value, Mode::Vgpu { .. } | Mode::MigVgpu));
+    let offers = pool.gpus.iter().filter(|group| group.mode.value.needs_driver());
     for offer in offers.flat_map(|group| &group.offers) {
         for name in offer.value.keys().filter(|name| !listed.contains(name)) {
             let Some((_, vgpu)) = catalog().vgpu_type(name) else { continue };

@@ -10,7 +10,7 @@ use super::need::{Need, difference};
 use super::seal::digest;
 use super::slow::others;
 use super::visit::{Mismatch, identity};
-use super::{GpuSetting, GpuTarget, HostPlan};
+use super::{GpuSetting, GpuTarget, HostPlan, Memory};
 use crate::model::{AssignmentPolicy, Baseline, Fact, HostView, Parity, PciAddress, PciId, counted};
 
 /// A check of the gate.
@@ -126,7 +126,7 @@ fn identity_line(host: &HostPlan, view: &HostView, devices: &Devices) -> GateRea
 
 fn signature(target: &GpuTarget, view: &HostView, devices: &Devices) -> GateRead {
     let subject = target.address.to_string();
-    match (Need::of(target, view, devices), GpuSetting::of(view, target.address)) {
+    match (Need::of(target, view, devices, &Memory::default()), GpuSetting::of(view, target.address)) {
         (Ok(need), Ok(setting)) => {
             passed_if(GateCheck::Signature, &subject, need.is_empty(), difference(target, &setting))
         }

@@ -11,11 +11,12 @@ use super::sheet::Sheet;
 use super::vms::Fates;
 use super::work::{Vms, Work};
 use super::{
-    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, vm_findings,
+    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, shell_findings,
+    vm_findings,
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Pace, Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, are, counted,
+    Mode, Pace, Rule, ShellWay, SiteIdentity, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -60,7 +61,7 @@ const STATE_RULES: &[&Rule] = &[
     &Rule::HOST_DEFAULT_KEPT,
     &Rule::GPU_IN_USE,
     &Rule::GPU_OTHER_PENDING,
-    &Rule::POOL_MIG,
+    &Rule::MIG_BESIDE,
 ];
 
 /// Judges one host.
@@ -106,7 +107,9 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
     }
     let target = devices.as_ref().and_then(|devices| bind(sheet, view, devices));
     let work = match (&target, &devices) {
-        (Some(target), Some(devices)) => sheet.take(STATE_RULES, Work::of(target, view, devices, &Memory::default())),
+        (Some(target), Some(devices)) => {
+            sheet.take(STATE_RULES, Work::of(target, view, devices, &Memory::default(), context.shell))
+        }
         _ => None,
     };
     if work.as_ref().is_some_and(Work::is_empty) {
@@ -119,6 +122,7 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
     if let Some(devices) = &devices {
         functions(sheet, view, devices, target.as_ref(), impact);
     }
+    shell_findings::judge(sheet, view, target.as_ref(), work.as_ref(), impact, context.shell);
     let fates = if impact >= Impact::Maintenance {
         vm_findings::judge(sheet, view, target.as_ref(), context.around.near(&record.host, view))
     } else {
@@ -265,7 +269,6 @@ fn functions(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Opti
     if impact >= Impact::Reboot {
         others(sheet, view, devices, target);
     }
-    mig(sheet, view, target, impact);
 }
 
 /// What a reboot would do to devices outside the pool.
@@ -302,26 +305,6 @@ fn others(sheet: &mut Sheet, view: &HostView, devices: &Devices, target: Option<
         let mut finding = sheet.here(&Rule::GPU_OTHER_PENDING, message);
         finding.evidence = pending;
         sheet.add(finding.hint("reboot the host by hand, or put their configuration back, then plan again"));
-    }
-}
-
-/// GPUs in MIG mode: those of the pool cannot be taken out of it, those beside it would lose it.
-fn mig(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, impact: Impact) {
-    let Some(target) = target else { return };
-    let in_mig: Vec<String> = view
-        .graphics_active
-        .known()
-        .into_iter()
-        .flatten()
-        .filter(|state| state.vgpu_mode == Fact::Known(VgpuMode::MultiInstanceGpu))
-        .filter(|state| impact >= Impact::Reboot || !target.others.contains(&state.address))
-        .map(|state| state.address.to_string())
-        .collect();
-    if !in_mig.is_empty() {
-        let message =
-            format!("GPUs are in MIG mode, which vSphere has no call to leave or to restore: {}", in_mig.join(", "));
-        let finding = sheet.here(&Rule::POOL_MIG, message);
-        sheet.add(finding.hint(format!("take MIG off on the host itself, or take it out with {}", except(sheet.pin))));
     }
 }
 
@@ -446,8 +429,8 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
         bounds: if ours { Bounds::of(&made.fates) } else { Bounds::default() },
         fates: made.fates,
         vms: pool.vms.clone(),
-        steps: outline::steps(&steps, &reboots),
-        minutes: outline::minutes(&steps, &reboots, &context.pace),
+        steps: outline::steps(&steps, work, &reboots),
+        minutes: outline::minutes(&steps, work, &reboots, &context.pace),
         reboots,
         shell: context.shell,
         stays_in_maintenance: stays,

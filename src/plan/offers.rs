@@ -4,7 +4,7 @@
 //! fit) was said of the documents, before there was a plan.
 
 use crate::catalog::{FitMode, Standing, catalog, nearest_types};
-use crate::model::{DesiredPool, Finding, HostName, HostView, Mode, Rule};
+use crate::model::{DesiredPool, Finding, HostName, HostView, Rule};
 
 /// How many names are offered instead of a wrong one: enough to see the one that was meant.
 const NEAREST: usize = 3;
@@ -13,10 +13,6 @@ const NEAREST: usize = 3;
 pub(super) fn judge(pool: &DesiredPool, hosts: &[(&HostName, &HostView)]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for group in &pool.gpus {
-        if group.mode.value == Mode::MigVgpu {
-            let message = "pools of mode migVgpu are not rolled out yet";
-            findings.push(Finding::new(&Rule::POOL_MIG, message).at(&group.mode.place));
-        }
         let Some(mode) = FitMode::of(&group.mode.value) else { continue };
         for offer in &group.offers {
             let unknown = |name: &&String| catalog().standing(name, None) == Standing::Unread;

@@ -10,47 +10,69 @@ use crate::model::{Fact, HostView, MigKind, Pace, ShellWay};
 
 /// Why the host reboots, and why perhaps once more or not at all.
 pub(super) fn why(work: &Work, view: &HostView, most: u32) -> Vec<String> {
-    let mut why: Vec<String> = grouped(&work.pending);
+    let mut why = Vec::new();
+    for (number, lines) in work.pending().enumerate() {
+        let then = if number > 0 { "then " } else { "" };
+        why.extend(grouped(lines).into_iter().map(|line| format!("{then}{line}")));
+    }
+    if work.may_spare {
+        why.push("perhaps one fewer: where a guest has left MIG on, it shows after the first".to_owned());
+    }
     if work.expected > 0 && view.capabilities.rebind_without_reboot == Fact::Known(true) {
         why.push(
             "perhaps none: the host can rebind idle devices without one (deviceRebindWithoutRebootSupported)"
                 .to_owned(),
         );
     }
-    if work.may_ignore() {
-        let again = "once more if the host ignores the graphics type of a GPU that is still passed through";
-        why.push(if most > work.expected {
-            again.to_owned()
-        } else {
-            format!("{again}: not approved (maxReboots), the host would be held in maintenance")
+    let mut approved = most.saturating_sub(work.expected);
+    let ignored = "once more if the host ignores the graphics type of a GPU that is still passed through";
+    let hidden = "once more if MIG turns out to be on, left by a guest: only the driver shows it";
+    let possible = u32::from(work.may_ignore) + u32::from(!work.may_hide.is_empty());
+    for (may, again) in [(work.may_ignore, ignored), (!work.may_hide.is_empty(), hidden)] {
+        if !may || work.most == work.expected {
+            continue;
+        }
+        why.push(match approved.checked_sub(1) {
+            Some(left) => {
+                approved = left;
+                again.to_owned()
+            }
+            None if possible > 1 && most > work.expected => format!("{again}; not approved for both (maxReboots)"),
+            None => format!("{again}: not approved (maxReboots), the host would be held in maintenance"),
         });
     }
     why
 }
 
 /// The steps as words.
-pub(super) fn steps(steps: &[Step], reboots: &Reboots) -> Vec<Outline> {
+pub(super) fn steps(steps: &[Step], work: &Work, reboots: &Reboots) -> Vec<Outline> {
     let mut lines = Vec::new();
     let mut rebooted = false;
-    for step in steps {
+    let last = steps.iter().rposition(|step| matches!(step, Step::Reboot { .. }));
+    for (at, step) in steps.iter().enumerate() {
         // After a reboot the size mode may be as wished already.
         let perhaps = rebooted && matches!(step, Step::SetGraphics { .. });
         lines.push(Outline { does: step.to_string(), expects: expects(step), perhaps });
-        if matches!(step, Step::Reboot { .. }) {
-            rebooted = true;
-            if reboots.most > reboots.expected {
-                let again = |does: &str, expects: &str| Outline {
-                    does: does.to_owned(),
-                    expects: expects.to_owned(),
-                    perhaps: true,
-                };
-                lines.push(again(
-                    "set graphics again",
-                    "the graphics type was ignored while the GPU was passed through",
-                ));
-                lines.push(again("reboot once more", "the type is configured and not active"));
-            }
+        rebooted |= matches!(step, Step::Reboot { .. });
+        if Some(at) == last && reboots.most > reboots.expected {
+            lines.extend(once_more(work));
         }
+    }
+    lines
+}
+
+/// What a reboot may show to be due, with the reboot that it takes.
+fn once_more(work: &Work) -> Vec<Outline> {
+    let again =
+        |does: &str, expects: &str| Outline { does: does.to_owned(), expects: expects.to_owned(), perhaps: true };
+    let mut lines = Vec::new();
+    if work.may_ignore {
+        lines.push(again("set graphics again", "the graphics type was ignored while the GPU was passed through"));
+        lines.push(again("reboot once more", "the type is configured and not active"));
+    }
+    if !work.may_hide.is_empty() {
+        lines.extend(work.unhide().iter().map(|step| again(&step.to_string(), &expects(step))));
+        lines.push(again("reboot once more", "MIG is on, left by a guest, and switched off"));
     }
     lines
 }
@@ -108,13 +130,18 @@ fn expects(step: &Step) -> String {
 }
 
 /// How long, as usual and by the deadlines.
-pub(super) fn minutes(steps: &[Step], reboots: &Reboots, pace: &Pace) -> Minutes {
+pub(super) fn minutes(steps: &[Step], work: &Work, reboots: &Reboots, pace: &Pace) -> Minutes {
     let usual: Duration = steps.iter().map(|step| step.usual(pace)).sum();
     let mut most: Duration = steps.iter().map(|step| step.deadline(pace)).sum();
-    // Once more: the graphics write and the reboot.
-    let again = |step: &&Step| matches!(step, Step::Reboot { .. } | Step::SetGraphics { early: true, .. });
-    let pass: Duration = steps.iter().filter(again).map(|step| step.deadline(pace)).sum();
-    most += pass * (reboots.most - reboots.expected);
+    // Once more: what is due before, and the reboot.
+    let extra = reboots.most - reboots.expected;
+    let reboot = steps.iter().find(|step| matches!(step, Step::Reboot { .. }));
+    most += reboot.map(|step| step.deadline(pace)).unwrap_or_default() * extra;
+    if extra > 0 {
+        let early = steps.iter().filter(|step| matches!(step, Step::SetGraphics { early: true, .. }));
+        most += early.map(|step| step.deadline(pace)).sum::<Duration>();
+        most += work.unhide().iter().map(|step| step.deadline(pace)).sum::<Duration>();
+    }
     let up = |time: Duration| u32::try_from(time.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
     let mut basis: Vec<String> = Vec::new();
     for step in steps {

@@ -104,18 +104,18 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
     if let Some(why) = busy(view, memory)? {
         return Err(Refusal::Blocked(why));
     }
-    let work = Work::of(&host.target, view, &devices, memory)?;
+    let work = Work::of(&host.target, view, &devices, memory, host.shell)?;
     let done = memory.reboots_by(&view.boot_time);
     let (closed, ours) = maintenance(host, view, memory, &work)?;
     if let Some(asked) = memory.last_reboot.as_ref().filter(|_| !memory.written_since_reboot) {
-        let pending: Vec<String> = work.stuck.iter().filter(|line| asked.pending.contains(line)).cloned().collect();
+        let pending: Vec<String> = work.unmet.iter().filter(|line| asked.pending.contains(line)).cloned().collect();
         if !pending.is_empty() && (asked.proven || asked.happened(&view.boot_time)) {
             return Err(Refusal::RebootWithoutEffect { pending });
         }
     }
     let needed = done.saturating_add(work.expected);
     if needed > host.reboots.most {
-        let why = grouped(&work.pending).join("; ");
+        let why = work.pending().flat_map(|lines| grouped(lines)).collect::<Vec<_>>().join("; ");
         return Err(Refusal::TooManyReboots { needed, most: host.reboots.most, why });
     }
     if closed {
@@ -132,12 +132,13 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
     } else {
         Vms::default()
     };
-    let reboots = Reboots { expected: needed, most: host.reboots.most, why: work.pending.clone() };
+    let reboots =
+        Reboots { expected: needed, most: host.reboots.most, why: work.pending().flatten().cloned().collect() };
     let impact = if ours { work.impact.max(Impact::Maintenance) } else { work.impact };
     let steps = match memory.maintenance {
         // It came out of maintenance as we asked: only the gate of the open host is left.
-        OurMaintenance::Leaving if !closed => std::iter::once(Step::ExitMaintenance).chain(vms.starts).collect(),
-        _ if work.is_empty() && !ours && !memory.begun => Vec::new(),
+        OurMaintenance::Leaving if !closed => work.opened(vms),
+        _ if work.is_empty() && !ours && !memory.begun && !memory.monitor_stopped => Vec::new(),
         _ => work.steps(view, closed, ours, &vms)?,
     };
     if memory.baseline.is_none() && !steps.is_empty() {
@@ -230,15 +231,16 @@ fn comparable(host: &HostPlan, view: &HostView) -> Result<(), Refusal> {
     Err(Refusal::Unreadable(format!("what the host gate compares before and after, {}", unread.join("; "))))
 }
 
-/// What is configured on the GPUs of the plan and not active until a reboot, one line each.
+/// What is configured on the GPUs of the plan and not active until a reboot, one line each. Of a switch
+/// of MIG only what the visit remembers, or the shell shows.
 ///
 /// # Errors
 /// [`Refusal::Unreadable`]: it cannot be told.
-pub fn waits_for_reboot(host: &HostPlan, view: &HostView) -> Result<Vec<String>, Refusal> {
+pub fn waits_for_reboot(host: &HostPlan, view: &HostView, memory: &Memory) -> Result<Vec<String>, Refusal> {
     let devices = Devices::of(view)?;
     let mut waits = Vec::new();
     for gpu in &host.target.gpus {
-        waits.extend(Need::of(gpu, view, &devices)?.stuck);
+        waits.extend(Need::of(gpu, view, &devices, memory)?.stuck);
     }
     Ok(waits)
 }

@@ -1,68 +1,93 @@
 //! What one host still needs, and the steps that do it.
 
 use super::device::{Devices, Gap};
-use super::need::Need;
-use super::{Change, Fate, GraphicsChange, HostTarget, Impact, Memory, Moving, PassthruChange, Step, VmFate};
-use crate::model::{AssignmentPolicy, GraphicsType, HostView, MoRef};
+use super::need::{Need, mig_line};
+use super::stage::Stage;
+use super::{Change, Fate, GpuTarget, HostTarget, Impact, Memory, Moving, PassthruChange, Step, VmFate};
+use crate::model::{AssignmentPolicy, GraphicsType, HostView, MigKind, MoRef, Mode, PciAddress, ShellWay};
 
 /// What one host needs.
 #[derive(Debug)]
 pub(super) struct Work {
-    passthru: Vec<PassthruChange>,
-    graphics: Vec<GraphicsChange>,
-    early: Vec<GraphicsChange>,
-    later: Vec<GraphicsChange>,
+    now: Stage,
+    /// After the reboot that this ends with.
+    then: Stage,
+    /// GPUs whose MIG the driver keeps, switched on after the last reboot: each one loses it.
+    last: Vec<PciAddress>,
     default_type: Option<Change<GraphicsType>>,
     policy: Option<Change<AssignmentPolicy>>,
-    /// What will be configured and not active once the writes are done, one line each.
-    pub pending: Vec<String>,
-    /// What is so already.
+    shell: AtShell,
+    /// What is configured, and not active until a reboot.
     pub stuck: Vec<String>,
+    /// What a reboot would have made active, had it been set.
+    pub unmet: Vec<String>,
     /// How much it disturbs.
     pub impact: Impact,
     /// Reboots as the reference describes the transition.
     pub expected: u32,
     /// Reboots at most.
     pub most: u32,
+    /// Whether the host may ignore what is sent while GPUs are passed through.
+    pub may_ignore: bool,
+    /// GPUs that may turn out to be in MIG, which has to be off.
+    pub may_hide: Vec<PciAddress>,
+    /// Whether GPUs may turn out to be in MIG, which is to be on.
+    pub may_spare: bool,
+}
+
+/// How the shell is used, and what was left of it.
+#[derive(Debug, Clone, Copy)]
+struct AtShell {
+    way: ShellWay,
+    /// MIG was switched there in this visit: the gate asks there.
+    gate: bool,
+    monitor_stopped: bool,
 }
 
 impl Work {
-    /// What the host needs to be as the target says.
-    pub fn of(target: &HostTarget, view: &HostView, devices: &Devices, memory: &Memory) -> Result<Self, Gap> {
+    /// What the host needs to be as the target says. `way`: how MIG is switched.
+    pub fn of(
+        target: &HostTarget,
+        view: &HostView,
+        devices: &Devices,
+        memory: &Memory,
+        way: ShellWay,
+    ) -> Result<Self, Gap> {
         let mut work = Self {
-            passthru: Vec::new(),
-            graphics: Vec::new(),
-            early: Vec::new(),
-            later: Vec::new(),
+            now: Stage::default(),
+            then: Stage::default(),
+            last: Vec::new(),
             default_type: None,
             policy: None,
-            pending: Vec::new(),
+            shell: AtShell { way, gate: memory.shell, monitor_stopped: memory.monitor_stopped },
             stuck: Vec::new(),
+            unmet: Vec::new(),
             impact: Impact::None,
             expected: 0,
             most: 0,
+            may_ignore: false,
+            may_hide: Vec::new(),
+            may_spare: false,
         };
         for gpu in &target.gpus {
-            let mut need = Need::of(gpu, view, devices)?;
-            if need.early && memory.early_graphics_sent {
-                // The server had it once and did not keep it; it is due after the reboot.
-                need.graphics = None;
-                need.early = false;
-                need.early_again = true;
-            }
+            let need = Need::of(gpu, view, devices, memory)?;
             let (expected, most) = need.reboots();
             work.expected = work.expected.max(expected);
             work.most = work.most.max(most);
-            work.impact = work.impact.max(need.impact());
-            work.passthru.extend(need.passthru);
-            if need.early { &mut work.early } else { &mut work.graphics }.extend(need.graphics);
-            work.later.extend(need.later);
-            work.pending.extend(need.pending);
+            work.may_ignore |= need.may_ignore;
+            work.may_hide.extend(need.may_hide.then_some(gpu.address));
+            work.may_spare |= need.may_spare;
+            work.now.append(need.now);
+            work.then.append(need.then);
             work.stuck.extend(need.stuck);
+            work.unmet.extend(need.unmet);
         }
-        // A companion of two GPUs is one function.
-        work.passthru.sort_by_key(|change| change.address);
-        work.passthru.dedup_by_key(|change| change.address);
+        work.put_off(target);
+        work.impact = match work.expected {
+            0 if work.now.disturbs() => Impact::Maintenance,
+            0 => Impact::None,
+            _ => Impact::Reboot,
+        };
         if let Some(wanted) = &target.placement {
             let found = &Gap::need(&view.graphics_config, "config.graphicsConfig")?.policy;
             work.policy = (found != wanted).then(|| Change { from: found.clone(), to: wanted.clone() });
@@ -75,19 +100,47 @@ impl Work {
         Ok(work)
     }
 
+    /// MIG is switched on as late as can be: of a board before the last reboot, so that it is asked for
+    /// once; of a driver after it, also where it is on, since the reboot takes it.
+    fn put_off(&mut self, target: &HostTarget) {
+        if self.then.reboots() {
+            let (boards, rest): (Vec<_>, Vec<_>) =
+                self.now.mig_on.drain(..).partition(|(_, kind)| *kind == MigKind::Board);
+            let lines: Vec<String> = boards.iter().map(|(gpu, _)| mig_line(*gpu, true)).collect();
+            self.now.pending.retain(|line| !lines.contains(line));
+            self.now.mig_on = rest;
+            self.then.append(Stage { mig_on: boards, pending: lines, ..Stage::default() });
+            self.then.pending.sort();
+        }
+        if self.now.reboots() {
+            self.now.mig_on.retain(|(_, kind)| *kind == MigKind::Board);
+            let of_driver = |gpu: &&GpuTarget| gpu.mode == Mode::MigVgpu && gpu.mig == Some(MigKind::Driver);
+            self.last = target.gpus.iter().filter(of_driver).map(|gpu| gpu.address).collect();
+        }
+    }
+
     /// Whether nothing is left to do.
     pub fn is_empty(&self) -> bool {
-        self.passthru.is_empty() && !self.writes_devices() && self.policy.is_none() && self.pending.is_empty()
+        self.now.is_empty() && self.then.is_empty() && self.policy.is_none()
+    }
+
+    /// What will be configured and not active, one line each: before each reboot.
+    pub fn pending(&self) -> impl Iterator<Item = &Vec<String>> {
+        [&self.now.pending, &self.then.pending].into_iter().filter(|lines| !lines.is_empty())
     }
 
     /// Whether the passthrough of a function is written.
     pub fn writes_passthru(&self) -> bool {
-        !self.passthru.is_empty()
+        self.passthru().next().is_some()
     }
 
     /// Whether a label is written.
     pub fn writes_label(&self) -> bool {
-        self.passthru.iter().any(|change| change.label.is_some())
+        self.passthru().any(|change| change.label.is_some())
+    }
+
+    fn passthru(&self) -> impl Iterator<Item = &PassthruChange> {
+        self.now.passthru.iter().chain(&self.then.passthru)
     }
 
     /// Whether the graphics configuration is written, now or after a reboot.
@@ -95,53 +148,131 @@ impl Work {
         self.writes_devices() || self.policy.is_some()
     }
 
-    /// Whether the host may ignore what is sent while GPUs are passed through.
-    pub fn may_ignore(&self) -> bool {
-        self.most > self.expected
+    /// Whether MIG is switched.
+    pub fn switches_mig(&self) -> bool {
+        self.now.switches() || self.then.switches() || !self.last.is_empty()
+    }
+
+    /// Whether MIG is switched on that the next reboot loses.
+    pub fn gives_mig_of_driver(&self) -> bool {
+        !self.last.is_empty() || self.now.mig_on.iter().any(|(_, kind)| *kind == MigKind::Driver)
     }
 
     fn writes_devices(&self) -> bool {
-        !self.graphics.is_empty() || !self.early.is_empty() || !self.later.is_empty()
+        self.now.writes_devices() || self.then.writes_devices()
     }
 
     /// The steps, from where the host is. `closed`: it is in maintenance mode. `ours`: we took it
     /// there, or will. `vms`: what becomes of VMs then.
     pub fn steps(&self, view: &HostView, closed: bool, ours: bool, vms: &Vms) -> Result<Vec<Step>, Gap> {
-        let mut steps = Vec::new();
+        let mut steps = self.monitor();
         if !closed && ours {
             steps.extend(vms.close());
         }
-        if self.writes_passthru() {
-            steps.push(Step::SetPassthrough { changes: self.passthru.clone() });
-        }
-        // The driver's GPUs and those that are passed through go out in two calls: the server may
-        // refuse the second.
-        let mut default_type = self.default_type.clone();
-        if !self.graphics.is_empty() || self.policy.is_some() {
-            steps.push(Step::SetGraphics {
-                default_type: default_type.take_if(|_| !self.graphics.is_empty()),
-                policy: self.policy.clone(),
-                devices: self.graphics.clone(),
-                early: false,
-            });
-        }
-        if !self.early.is_empty() {
-            steps.push(Step::SetGraphics { default_type, policy: None, devices: self.early.clone(), early: true });
-        }
-        if !self.pending.is_empty() {
+        self.stage(&self.now, &mut steps);
+        if self.now.reboots() {
             let boot_before = *Gap::need(&view.boot_time, "runtime.bootTime")?;
-            steps.push(Step::Reboot { pending: self.pending.clone(), boot_before });
-            if !self.later.is_empty() {
-                let devices = self.later.clone();
-                steps.push(Step::SetGraphics { default_type: None, policy: None, devices, early: false });
+            steps.push(Step::Reboot { pending: self.now.pending.clone(), boot_before });
+            self.stage(&self.then, &mut steps);
+            if self.then.reboots() {
+                steps.push(Step::Reboot { pending: self.then.pending.clone(), boot_before });
             }
+            let last: Vec<_> = self.last.iter().map(|gpu| (*gpu, MigKind::Driver)).collect();
+            self.switch(&last, true, &mut steps);
         }
         steps.push(Step::VerifyHost);
         if ours {
             steps.push(Step::ExitMaintenance);
         }
         steps.extend(vms.starts.iter().cloned());
-        Ok(steps)
+        Ok(self.with_logins(steps))
+    }
+
+    /// The steps of a host that is out of maintenance again, by us.
+    pub fn opened(&self, vms: Vms) -> Vec<Step> {
+        let steps = self.monitor().into_iter().chain([Step::ExitMaintenance]).chain(vms.starts);
+        self.with_logins(steps.collect())
+    }
+
+    /// What is due before one reboot more, where MIG turns out to be on.
+    pub fn unhide(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let gpus: Vec<_> = self.may_hide.iter().map(|gpu| (*gpu, MigKind::Board)).collect();
+        self.switch(&gpus, false, &mut steps);
+        self.with_logins(steps)
+    }
+
+    /// The monitoring daemon that is still stopped is started, whatever else is due.
+    fn monitor(&self) -> Vec<Step> {
+        let due = self.shell.monitor_stopped && !self.now.switches();
+        if due { vec![Step::StartMonitor] } else { Vec::new() }
+    }
+
+    fn stage(&self, stage: &Stage, steps: &mut Vec<Step>) {
+        self.switch(&stage.mig_off, false, steps);
+        if !stage.passthru.is_empty() {
+            steps.push(Step::SetPassthrough { changes: stage.passthru.clone() });
+        }
+        // The driver's GPUs and those that are passed through go out in two calls: the server may
+        // refuse the second.
+        let first = std::ptr::eq(stage, &self.now);
+        let mut default_type = self.default_type.clone().filter(|_| first || !self.now.writes_devices());
+        let policy = self.policy.clone().filter(|_| first);
+        if !stage.graphics.is_empty() || policy.is_some() {
+            steps.push(Step::SetGraphics {
+                default_type: default_type.take_if(|_| !stage.graphics.is_empty()),
+                policy,
+                devices: stage.graphics.clone(),
+                early: false,
+            });
+        }
+        if !stage.early.is_empty() {
+            let devices = stage.early.clone();
+            steps.push(Step::SetGraphics { default_type, policy: None, devices, early: true });
+        }
+        self.switch(&stage.mig_on, true, steps);
+    }
+
+    /// Switches MIG of these GPUs. The daemon, which keeps GPUs in use, rests meanwhile; a person is told
+    /// to see to it.
+    fn switch(&self, gpus: &[(PciAddress, MigKind)], on: bool, steps: &mut Vec<Step>) {
+        for kind in [MigKind::Board, MigKind::Driver] {
+            let gpus: Vec<PciAddress> =
+                gpus.iter().filter(|(_, own)| *own == kind).map(|(address, _)| *address).collect();
+            if gpus.is_empty() {
+                continue;
+            }
+            let set = Step::SetMig { gpus, on, kind, way: self.shell.way };
+            match self.shell.way {
+                ShellWay::Direct => steps.extend([Step::StopMonitor, set, Step::StartMonitor]),
+                ShellWay::Handoff => steps.push(set),
+            }
+        }
+    }
+
+    /// The steps with a login where the shell is used: first of all, before anything is disturbed, and
+    /// again after each reboot, which ends it. Where MIG is switched there, the gate asks there, too.
+    fn with_logins(&self, steps: Vec<Step>) -> Vec<Step> {
+        let at_shell = |step: &Step| {
+            matches!(step, Step::StopMonitor | Step::StartMonitor | Step::SetMig { way: ShellWay::Direct, .. })
+        };
+        let gate = self.shell.gate || steps.iter().any(at_shell);
+        let needs = |step: &Step| at_shell(step) || gate && matches!(step, Step::VerifyHost);
+        let mut with = Vec::new();
+        let mut open = false;
+        if steps.iter().any(needs) {
+            with.push(Step::StartShell);
+            open = true;
+        }
+        for step in steps {
+            if needs(&step) && !open {
+                with.push(Step::StartShell);
+                open = true;
+            }
+            open &= !matches!(step, Step::Reboot { .. });
+            with.push(step);
+        }
+        with
     }
 }
 

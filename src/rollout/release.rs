@@ -146,7 +146,7 @@ impl Run<'_> {
                 for task in view.tasks.known().into_iter().flatten() {
                     notes.push(format!("task {} ({}) runs", task.moref.id, task.what));
                 }
-                let pending = plan::waits_for_reboot(host, view).unwrap_or_else(|why| {
+                let pending = plan::waits_for_reboot(host, view, &state.memory).unwrap_or_else(|why| {
                     notes.push(format!("whether changes wait for a reboot is not known: {why}"));
                     Vec::new()
                 });

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright::model::{
     Accept, AssignmentPolicy, At, Connection, Desired, DesiredPool, DriverPin, Fact, FoundInMaintenance, GpuSelect,
-    HostFault, HostFaultKind, HostView, MoRef, Mode, Observed, PowerState, RULES, RunningTask, Severity, VgpuMode,
-    VgpuSize, VmGpuDevice, VmView,
+    HostFault, HostFaultKind, HostView, MoRef, Mode, Observed, PowerState, RULES, RunningTask, Severity, VgpuSize,
+    VmGpuDevice, VmView,
 };
 use poolwright::plan::{Plan, Reason, plan};
 
@@ -68,6 +68,7 @@ pub type Case = (&'static str, Plan, &'static [&'static str]);
 fn cases() -> Vec<Case> {
     let mut cases = of_hosts();
     cases.extend(super::vms::cases());
+    cases.extend(super::mig::cases());
     cases
 }
 
@@ -260,7 +261,6 @@ fn of_hosts() -> Vec<Case> {
             &["alarms: no privilege"],
         ),
         ("PW-HOST-16", make(&desired(vec![change().1]), &fleet(vec![])), &["not on this vCenter any more"]),
-        ("PW-POOL-01", altered(|_, pool| pool.gpus[0].mode.value = Mode::MigVgpu), &["migVgpu"]),
         (
             "PW-POOL-02",
             {
@@ -493,24 +493,6 @@ fn selectors_that_overlap_or_miss_are_errors_at_their_line() {
     });
     let modes: Vec<Mode> = split.hosts[0].target.gpus.iter().map(|gpu| gpu.mode.clone()).collect();
     assert_eq!(modes, [vgpu(VgpuSize::Mixed), vgpu(VgpuSize::Same)], "a count takes what the others leave");
-}
-
-#[test]
-fn gpus_in_mig_mode_are_refused_in_the_pool_and_beside_a_reboot() {
-    let mig = |view: &mut HostView, index: usize| {
-        known(&mut view.graphics_active)[index].vgpu_mode = Fact::Known(VgpuMode::MultiInstanceGpu);
-    };
-    let inside = altered(|view, _| {
-        *view = host(H100, &[(0x3b, Set::Same), (0xd8, Set::Same)]);
-        mig(view, 0);
-    });
-    assert!(said(&inside, "PW-POOL-01").contains("0000:3b:00.0"));
-    let beside = altered(|view, pool| {
-        *view = host(H100, &[(0x3b, Set::Passthrough(None)), (0xd8, Set::Same)]);
-        pool.gpus[0].select.value = GpuSelect::Count(1);
-        mig(view, 1);
-    });
-    assert!(said(&beside, "PW-POOL-01").contains("0000:d8:00.0"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod file;
 mod findings;
 mod fleet;
 mod gate;
+mod mig;
 mod random;
 mod slots;
 mod transitions;

@@ -1,7 +1,7 @@
 //! Every transition under every reading: the visit converges, within the bound of the plan, and the
 //! plan of the world after it is empty.
 
-use poolwright::model::{Desired, Fact, GpuSelect, GraphicsType, HostView, Mode, PciAddress, VgpuSize};
+use poolwright::model::{Desired, Fact, GpuSelect, GraphicsType, HostView, Mode, PciAddress, ShellWay, VgpuSize};
 use poolwright::plan::{HostPlan, Impact, Memory, OurMaintenance, Plan, Reason, Refusal, plan};
 
 use super::twin::{Death, PLAIN, Readings, Twin, WhilePassthrough, readings, run};
@@ -15,8 +15,18 @@ fn modes() -> Vec<(Mode, Set)> {
         (passthrough(Some("train")), Set::Passthrough(Some("train"))),
         (vgpu(VgpuSize::Same), Set::Same),
         (vgpu(VgpuSize::Mixed), Set::Mixed),
+        (Mode::MigVgpu, Set::Mig),
     ]
 }
+
+/// The wish of a pool of all GPUs, MIG switched this way, as many reboots as it may take.
+fn wish(card: Card, count: u32, mode: Mode, way: ShellWay) -> Desired {
+    let mut pool = pool(card, count, mode, &["esx-01"]);
+    pool.rollout.max_reboots.value = 3;
+    Desired { shell: way, ..desired(vec![pool]) }
+}
+
+const WAYS: [ShellWay; 2] = [ShellWay::Direct, ShellWay::Handoff];
 
 fn make(wish: &Desired, view: &HostView) -> Plan {
     plan(wish, &fleet(vec![("esx-01", view.clone())]), &[], "test", "2026-11-30T20:00:00Z".parse().unwrap())
@@ -34,7 +44,12 @@ fn assert_empty(plan: &Plan) {
 
 /// The world as the plan made it, planned again, and GPUs outside the pool as they were.
 fn converges(card: Card, view: &HostView, wish: &Desired, readings: Readings, death: Death) -> Twin {
-    let mut twin = Twin::new(view.clone(), readings);
+    goes_on(card, Twin::new(view.clone(), readings), wish, death)
+}
+
+/// The same, from a twin.
+fn goes_on(card: Card, mut twin: Twin, wish: &Desired, death: Death) -> Twin {
+    let readings = twin.readings;
     twin.view.uuid = Fact::Known("uuid-esx-01".into());
     let before = twin.view.clone();
     let planned = make(wish, &twin.view);
@@ -62,6 +77,15 @@ fn converges(card: Card, view: &HostView, wish: &Desired, readings: Readings, de
         };
         assert_eq!(of(&before), of(&twin.view), "{case}");
     }
+    assert!(twin.monitor && !memory.monitor_stopped, "the daemon rests: {case}");
+    for gpu in &host.target.gpus {
+        let on = gpu.mode == Mode::MigVgpu;
+        // What a guest left on a GPU that it keeps is nobody's.
+        let kept =
+            matches!(gpu.mode, Mode::Passthrough { .. }) && !twin.log.iter().any(|call| call.contains("MIG off"));
+        assert!(kept || twin.mig[&gpu.address] == (on, on), "{} {:?}: {case}", gpu.address, twin.mig);
+    }
+    twin.view.shell = Fact::Absent;
     assert_empty(&make(wish, &twin.view));
     twin
 }
@@ -75,18 +99,22 @@ fn all_transitions_converge_within_the_bound_under_every_reading() {
                 let mut from: Vec<Set> = modes().into_iter().map(|(_, set)| set).filter(|set| *set != goal).collect();
                 from.extend([Set::Shared, Set::Basic]);
                 for start in from {
-                    for readings in readings() {
-                        let mut view = host(card, &[(0x3b, start.clone()), (0xd8, start.clone())]);
-                        known(&mut view.product).version = version.into();
-                        let wish = desired(vec![pool(card, 2, mode.clone(), &["esx-01"])]);
-                        converges(card, &view, &wish, readings, Death::Never);
-                        count += 1;
+                    let mut view = host(card, &[(0x3b, start.clone()), (0xd8, start.clone())]);
+                    known(&mut view.product).version = version.into();
+                    // How MIG is switched decides nothing where it is not.
+                    let in_mig = goal == Set::Mig || start == Set::Mig;
+                    for way in WAYS.into_iter().filter(|way| in_mig || *way == ShellWay::Direct) {
+                        for readings in readings() {
+                            converges(card, &view, &wish(card, 2, mode.clone(), way), readings, Death::Never);
+                            count += 1;
+                        }
                     }
                 }
             }
         }
     }
-    assert_eq!(count, 2 * 2 * 3 * 4 * 24);
+    // Three goals of which MIG is one start out of five, and MIG.
+    assert_eq!(count, 2 * 2 * (3 * (4 + 2) + 5 * 2) * 24);
 }
 
 #[test]
@@ -114,6 +142,91 @@ fn reboots_are_as_the_reference_says() {
     assert_eq!(count(Set::Mixed, vgpu(VgpuSize::Same)), (Impact::Maintenance, 0, 0));
     assert_eq!(count(Set::Shared, vgpu(VgpuSize::Mixed)), (Impact::Reboot, 1, 1));
     assert_eq!(count(passed, passthrough(Some("train"))), (Impact::None, 0, 0));
+}
+
+#[test]
+fn reboots_of_mig_are_as_the_reference_says() {
+    let count = |card: Card, start: Set, mode: Mode| {
+        let view = host(card, &[(0x3b, start)]);
+        let mut reboots = WAYS.map(|way| {
+            let wish = wish(card, 1, mode.clone(), way);
+            let planned = make(&wish, &view);
+            let host = the_host(&planned);
+            let twin = converges(card, &view, &wish, PLAIN, Death::Never);
+            assert_eq!(twin.reboots, host.reboots.expected, "{:?}", twin.log);
+            (host.impact, host.reboots.expected, host.reboots.most)
+        });
+        reboots.sort();
+        assert_eq!(reboots[0], reboots[1]);
+        reboots[0]
+    };
+    let (passed, closed, reboot) = (|| Set::Passthrough(None), Impact::Maintenance, Impact::Reboot);
+    // MIG of the driver: at once, after the last reboot.
+    assert_eq!(count(H100, Set::Same, Mode::MigVgpu), (closed, 0, 0));
+    assert_eq!(count(H100, Set::Mixed, Mode::MigVgpu), (closed, 0, 0));
+    assert_eq!(count(H100, passed(), Mode::MigVgpu), (reboot, 1, 2));
+    assert_eq!(count(H100, Set::Mig, vgpu(VgpuSize::Same)), (closed, 0, 0));
+    assert_eq!(count(H100, Set::Mig, vgpu(VgpuSize::Mixed)), (closed, 0, 0));
+    assert_eq!(count(H100, Set::Mig, passthrough(None)), (reboot, 1, 1));
+    // MIG of the board: with a reboot, and before passthrough with one of its own.
+    assert_eq!(count(A100, Set::Same, Mode::MigVgpu), (reboot, 1, 1));
+    assert_eq!(count(A100, Set::Mixed, Mode::MigVgpu), (reboot, 1, 1));
+    assert_eq!(count(A100, passed(), Mode::MigVgpu), (reboot, 2, 2));
+    assert_eq!(count(A100, Set::Mig, vgpu(VgpuSize::Same)), (reboot, 1, 1));
+    assert_eq!(count(A100, Set::Mig, vgpu(VgpuSize::Mixed)), (reboot, 1, 1));
+    assert_eq!(count(A100, Set::Mig, passthrough(None)), (reboot, 2, 2));
+    // It may hide behind passthrough.
+    assert_eq!(count(A100, passed(), vgpu(VgpuSize::Same)), (reboot, 1, 3));
+}
+
+#[test]
+fn mig_that_a_guest_left_is_used_or_switched_off() {
+    for way in WAYS {
+        for readings in readings() {
+            let hidden = || {
+                let mut twin = Twin::new(host(A100, &[(0x3b, Set::Passthrough(None))]), readings);
+                twin.mig.insert(at(0x3b), (true, true));
+                twin
+            };
+            for mode in [Mode::MigVgpu, vgpu(VgpuSize::Same), vgpu(VgpuSize::Mixed)] {
+                let wish = wish(A100, 1, mode.clone(), way);
+                let whole = goes_on(A100, hidden(), &wish, Death::Never);
+                let stored = readings.while_passthrough == WhilePassthrough::Stored;
+                if mode == Mode::MigVgpu && stored && !readings.rebind {
+                    assert_eq!(whole.reboots, 1, "{readings:?} {:?}", whole.log);
+                    assert!(!whole.log.iter().any(|call| call.contains("MIG on")), "{:?}", whole.log);
+                }
+                for last in 1..=whole.log.len() {
+                    goes_on(A100, hidden(), &wish, Death::After(last));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_death_after_every_effect_of_every_transition_with_mig() {
+    let mut deaths = 0;
+    for card in [H100, A100] {
+        for way in WAYS {
+            for (mode, goal) in modes() {
+                for (_, start) in modes().into_iter().filter(|(_, set)| (*set == Set::Mig) != (goal == Set::Mig)) {
+                    for readings in readings() {
+                        let view = host(card, &[(0x3b, start.clone())]);
+                        let wish = wish(card, 1, mode.clone(), way);
+                        let whole = converges(card, &view, &wish, readings, Death::Never);
+                        for last in 1..=whole.log.len() {
+                            let resumed = converges(card, &view, &wish, readings, Death::After(last));
+                            let case = format!("{start:?} -> {mode:?} {way:?} {readings:?} {last} {:#?}", resumed.log);
+                            assert!(resumed.reboots <= whole.reboots, "a reboot was repeated: {case}");
+                            deaths += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(deaths > 2000, "{deaths}");
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! A pure twin of one host, and of the engine that visits it. It knows the readings that nobody could
 //! verify (vsphere-gpu §6, open questions) and nothing of what the planner wants.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 use poolwright::model::{
-    Fact, GraphicsConfig, GraphicsType, HostView, MoRef, PciAddress, PowerState, RunningTask, VgpuMode, VmGpuDevice,
-    VmView,
+    Fact, GpuShellView, GraphicsConfig, GraphicsType, HostView, MigKind, MoRef, PciAddress, PciId, PowerState,
+    RunningTask, ShellView, ShellWay, Switch, VgpuMode, VmGpuDevice, VmView,
 };
 use poolwright::plan::{Around, Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
 
-use crate::support::seen::{known, record};
+use crate::support::seen::{A100, known, record};
 
 /// What the server does with graphics entries of GPUs that are passed through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +30,17 @@ pub struct Readings {
     pub rebind: bool,
     /// A device entry needs the host default to be sharedDirect, too.
     pub default_needed: bool,
+    /// vCenter shows a switch of MIG when it is asked to look again.
+    pub mig_lags: bool,
 }
 
-pub const PLAIN: Readings =
-    Readings { replace: false, while_passthrough: WhilePassthrough::Stored, rebind: false, default_needed: false };
+pub const PLAIN: Readings = Readings {
+    replace: false,
+    while_passthrough: WhilePassthrough::Stored,
+    rebind: false,
+    default_needed: false,
+    mig_lags: true,
+};
 
 /// All settings.
 pub fn readings() -> Vec<Readings> {
@@ -39,7 +48,9 @@ pub fn readings() -> Vec<Readings> {
     for while_passthrough in [WhilePassthrough::Ignored, WhilePassthrough::Stored, WhilePassthrough::Refused] {
         for bits in 0..8 {
             let [replace, rebind, default_needed] = [1, 2, 4].map(|bit| bits & bit != 0);
-            all.push(Readings { replace, while_passthrough, rebind, default_needed });
+            // Decides nothing beside the others.
+            let mig_lags = replace != rebind;
+            all.push(Readings { replace, while_passthrough, rebind, default_needed, mig_lags });
         }
     }
     all
@@ -55,12 +66,110 @@ pub struct Twin {
     pub reboots: u32,
     /// Calls that wrote, in order.
     pub log: Vec<String>,
+    /// MIG of each GPU in truth, which may hide: now, and what was set.
+    pub mig: BTreeMap<PciAddress, (bool, bool)>,
+    /// The monitoring daemon, which keeps GPUs in use.
+    pub monitor: bool,
+    /// A board forgets at the boot what was set.
+    pub forgets: bool,
 }
 
 impl Twin {
     pub fn new(mut view: HostView, readings: Readings) -> Self {
         view.capabilities.rebind_without_reboot = Fact::Known(readings.rebind);
-        Self { view, readings, around: Around::nothing(), reboots: 0, log: Vec::new() }
+        // Where it is needed, a GPU that is active without it cannot be.
+        let active = view.graphics_active.known().unwrap().iter();
+        if readings.default_needed && active.clone().any(|state| state.graphics_type == GraphicsType::SharedDirect) {
+            known(&mut view.graphics_config).default_type = GraphicsType::SharedDirect;
+        }
+        let states = view.graphics_active.known().unwrap().iter();
+        let mig = states
+            .map(|state| (state.address, state.vgpu_mode == Fact::Known(VgpuMode::MultiInstanceGpu)))
+            .map(|(address, on)| (address, (on, on)))
+            .collect();
+        let around = Around::nothing();
+        Self { view, readings, around, reboots: 0, log: Vec::new(), mig, monitor: true, forgets: false }
+    }
+
+    /// Where the GPU keeps MIG.
+    fn mig_kind(&self, address: PciAddress) -> MigKind {
+        let ampere = PciId { device: A100.id.0, ..A100.pci() };
+        let device = self.view.pci.known().unwrap().iter().find(|device| device.address == address).unwrap();
+        if device.id == ampere { MigKind::Board } else { MigKind::Driver }
+    }
+
+    fn ssh(&mut self) -> &mut bool {
+        &mut known(&mut self.view.services)[0].running
+    }
+
+    /// What nvidia-smi shows: the GPUs that are not passed through.
+    fn shell(&self) -> ShellView {
+        let switch =
+            |(current, pending): (bool, bool)| Switch { current: Fact::Known(current), pending: Fact::Known(pending) };
+        let gpus = self.mig.iter().filter(|(address, _)| !self.passed(**address)).map(|(address, mig)| {
+            let gpu = GpuShellView {
+                mig: switch(*mig),
+                ecc: switch((true, true)),
+                link_generation: Fact::Known(4),
+                link_width: Fact::Known(16),
+                remap_pending: Fact::Known(false),
+                remap_failed: Fact::Known(false),
+            };
+            (*address, gpu)
+        });
+        ShellView { gpus: gpus.collect(), monitor: Fact::Known(self.monitor), unread: vec![] }
+    }
+
+    /// What the engine would read for this step: the shell only where it asks there.
+    fn look(&mut self, step: &Step, memory: &Memory) {
+        let gate = matches!(step, Step::VerifyHost) && memory.shell;
+        let asks = gate
+            || matches!(
+                step,
+                Step::StartShell | Step::StopMonitor | Step::StartMonitor | Step::SetMig { way: ShellWay::Direct, .. }
+            );
+        self.view.shell = match (asks, *self.ssh()) {
+            (false, _) => Fact::Absent,
+            (true, true) => Fact::Known(self.shell()),
+            (true, false) => Fact::unknown("the SSH service does not run"),
+        };
+    }
+
+    /// vCenter looks again.
+    fn refresh(&mut self) {
+        let config = self.view.graphics_config.known().unwrap().clone();
+        for state in known(&mut self.view.graphics_active) {
+            let shows = state.vgpu_mode == Fact::Known(VgpuMode::MultiInstanceGpu);
+            let on = self.mig[&state.address].0;
+            if state.graphics_type == GraphicsType::SharedDirect && shows != on {
+                let own = config.devices.iter().find(|entry| entry.address == state.address);
+                let configured = own.and_then(|entry| entry.vgpu_mode.known()).cloned();
+                state.vgpu_mode = Fact::Known(match on {
+                    true => VgpuMode::MultiInstanceGpu,
+                    false => configured.unwrap_or(VgpuMode::SameSize),
+                });
+            }
+        }
+    }
+
+    /// By whom ever.
+    fn set_mig(&mut self, gpus: &[PciAddress], on: bool, way: ShellWay) {
+        assert_eq!(self.view.in_maintenance, Fact::Known(true), "MIG is switched on an open host");
+        if way == ShellWay::Direct {
+            assert!(*self.ssh() && !self.monitor, "MIG is switched with the daemon at work");
+        }
+        for gpu in gpus {
+            assert!(!self.passed(*gpu), "{gpu} is not there for the driver");
+            let kind = self.mig_kind(*gpu);
+            let mig = self.mig.get_mut(gpu).unwrap();
+            mig.1 = on;
+            if kind == MigKind::Driver {
+                mig.0 = on;
+            }
+        }
+        if !self.readings.mig_lags {
+            self.refresh();
+        }
     }
 
     fn passed(&self, address: PciAddress) -> bool {
@@ -85,8 +194,14 @@ impl Twin {
                 self.vm(vm).power = Fact::Known(PowerState::Off);
                 known(&mut self.view.graphics_active).iter_mut().for_each(|state| state.vms.retain(|user| user != vm));
             }
-            Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => {
-                panic!("{step}: no pool of these tests switches MIG")
+            Step::StartShell => *self.ssh() = true,
+            Step::StopMonitor | Step::StartMonitor => {
+                assert!(*self.ssh(), "nobody is logged in");
+                self.monitor = matches!(step, Step::StartMonitor);
+            }
+            Step::SetMig { gpus, on, kind, way } => {
+                assert!(gpus.iter().all(|gpu| self.mig_kind(*gpu) == *kind), "{step}");
+                self.set_mig(gpus, *on, *way);
             }
             Step::EnterMaintenance { .. } => self.close(),
             Step::StartVm { vm, .. } => self.start(vm),
@@ -192,7 +307,7 @@ impl Twin {
         self.view.graphics_config = Fact::Known(stored.clone());
         // A size mode takes effect at once where the driver owns the GPU as a vGPU GPU.
         for state in known(&mut self.view.graphics_active) {
-            if state.graphics_type == GraphicsType::SharedDirect {
+            if state.graphics_type == GraphicsType::SharedDirect && !self.mig[&state.address].0 {
                 let own = stored.devices.iter().find(|entry| entry.address == state.address);
                 if let Some(mode) = own.and_then(|entry| entry.vgpu_mode.known()) {
                     state.vgpu_mode = Fact::Known(mode.clone());
@@ -208,12 +323,24 @@ impl Twin {
         let states = known(&mut self.view.passthru);
         states.iter_mut().for_each(|state| state.active = state.enabled);
         let all: Vec<PciAddress> = states.iter().map(|state| state.address).collect();
+        for (address, mig) in std::mem::take(&mut self.mig) {
+            let on = match self.mig_kind(address) {
+                MigKind::Board if self.forgets => mig.0,
+                MigKind::Board => mig.1,
+                MigKind::Driver => false,
+            };
+            self.mig.insert(address, (on, on));
+        }
         all.into_iter().for_each(|address| self.claim(address));
+        // Policy `off`: it does not come up with the host, the daemon does.
+        *self.ssh() = false;
+        self.monitor = true;
     }
 
     /// What becomes of a GPU when its owner changes.
     fn claim(&mut self, address: PciAddress) {
         let passed = self.passed(address);
+        let kind_of = self.mig_kind(address);
         let config = self.view.graphics_config.known().unwrap().clone();
         let own = config.devices.iter().find(|entry| entry.address == address);
         let mut kind = own.map_or(&config.default_type, |entry| &entry.graphics_type).clone();
@@ -225,6 +352,12 @@ impl Twin {
             return;
         };
         let mode = own.and_then(|entry| entry.vgpu_mode.known()).cloned();
+        // The driver that lets go of a GPU forgets its MIG; a board keeps it.
+        if passed && kind_of == MigKind::Driver {
+            self.mig.insert(address, (false, false));
+        }
+        let mode =
+            if self.mig.get(&address).is_some_and(|mig| mig.0) { Some(VgpuMode::MultiInstanceGpu) } else { mode };
         (state.graphics_type, state.vgpu_mode) = match passed {
             true => (GraphicsType::Direct, Fact::Known(VgpuMode::None)),
             false if kind == GraphicsType::SharedDirect => (kind, Fact::Known(mode.unwrap_or(VgpuMode::SameSize))),
@@ -247,6 +380,7 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
     let mut effects = 0;
     memory.baseline.get_or_insert_with(|| baseline(host, &twin.view));
     'visits: for _ in 0..20 {
+        twin.view.shell = Fact::Absent;
         let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory, &twin.around)?;
         visits.push(planned.clone());
         // All that will be stopped is written down before the first is.
@@ -258,12 +392,17 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
             }
         }
         for step in &planned.steps {
+            twin.look(step, memory);
             match step.check(host, &twin.view, memory) {
+                Check::AlreadyDone { .. } if matches!(step, Step::Reboot { .. }) => {
+                    // One that took effect without a reboot is none.
+                    if memory.reboots_by(&twin.view.boot_time) > memory.reboots {
+                        memory.done(step);
+                    }
+                    continue 'visits;
+                }
                 Check::AlreadyDone { .. } => {
                     memory.done(step);
-                    if matches!(step, Step::Reboot { .. }) {
-                        continue 'visits;
-                    }
                     continue;
                 }
                 Check::InFlight { task: Some(_) } if matches!(step, Step::EnterMaintenance { .. }) => {
@@ -276,6 +415,7 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
                 Check::Ready => {}
             }
             memory.started(step);
+            memory.monitor_stopped |= matches!(step, Step::StopMonitor) && twin.monitor;
             let sent = twin.effect(step);
             assert!(sent.is_ok() || matches!(step, Step::SetGraphics { early: true, .. }), "refused: {step}");
             if !matches!(step, Step::VerifyHost) {
@@ -284,8 +424,15 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
                     return Ok(visits);
                 }
             }
+            if matches!(step, Step::SetMig { .. }) {
+                twin.refresh();
+            }
+            twin.look(step, memory);
+            let word = matches!(step, Step::SetMig { kind: MigKind::Board, way: ShellWay::Handoff, .. });
             match step.verify(host, &twin.view, memory) {
                 Verify::Reached { .. } => {}
+                // Only the person can say that it is done.
+                Verify::NotYet { .. } if word => {}
                 Verify::Settling { waiting_for } if matches!(step, Step::Reboot { .. }) => {
                     assert!(!waiting_for.is_empty());
                 }

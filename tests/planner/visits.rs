@@ -315,11 +315,13 @@ fn the_whole_configuration_is_sent_with_only_our_devices_changed() {
 #[test]
 fn only_what_is_configured_waits_for_a_reboot() {
     let (plan, mut view) = planned();
-    assert!(waits_for_reboot(&plan, &view).unwrap().is_empty(), "nothing was written yet");
+    assert!(waits_for_reboot(&plan, &view, &Memory::default()).unwrap().is_empty(), "nothing was written yet");
     known(&mut view.passthru).iter_mut().find(|state| state.address.bus == 0x3b).unwrap().enabled = false;
-    assert_eq!(waits_for_reboot(&plan, &view).unwrap(), ["0000:3b:00.0 passthrough off"]);
+    assert_eq!(waits_for_reboot(&plan, &view, &Memory::default()).unwrap(), ["0000:3b:00.0 passthrough off"]);
     view.passthru = Fact::unknown("no privilege");
-    assert!(matches!(waits_for_reboot(&plan, &view), Err(Refusal::Unreadable(why)) if why.contains("no privilege")));
+    assert!(
+        matches!(waits_for_reboot(&plan, &view, &Memory::default()), Err(Refusal::Unreadable(why)) if why.contains("no privilege"))
+    );
 }
 
 #[test]

@@ -41,6 +41,7 @@ pub enum Set {
     Passthrough(Option<&'static str>),
     Same,
     Mixed,
+    Mig,
     /// vSGA.
     Shared,
     /// No driver.
@@ -162,6 +163,8 @@ pub fn set_gpu(view: &mut HostView, bus: u8, set: &Set) {
         Set::Passthrough(_) => (GraphicsType::Direct, None, None),
         Set::Same => (GraphicsType::SharedDirect, Some(VgpuMode::SameSize), Some(GraphicsType::SharedDirect)),
         Set::Mixed => (GraphicsType::SharedDirect, Some(VgpuMode::MixedSize), Some(GraphicsType::SharedDirect)),
+        // What is configured stays under MIG.
+        Set::Mig => (GraphicsType::SharedDirect, Some(VgpuMode::MultiInstanceGpu), Some(GraphicsType::SharedDirect)),
         Set::Shared => (GraphicsType::Shared, None, None),
         Set::Basic => (GraphicsType::Basic, None, None),
     };
@@ -170,7 +173,10 @@ pub fn set_gpu(view: &mut HostView, bus: u8, set: &Set) {
     config.devices.extend(own.map(|graphics_type| GraphicsDeviceConfig {
         address: at(bus),
         graphics_type,
-        vgpu_mode: mode.clone().map_or(Fact::Absent, Fact::Known),
+        vgpu_mode: match mode.clone() {
+            Some(VgpuMode::MultiInstanceGpu) => Fact::Known(VgpuMode::SameSize),
+            other => other.map_or(Fact::Absent, Fact::Known),
+        },
     }));
     let actives = known(&mut view.graphics_active);
     actives.retain(|state| state.address != at(bus));

@@ -1,0 +1,101 @@
+//! What a switch of MIG asks of the shell of a host, before anything of it is disturbed.
+
+use super::device::{Gap, addresses};
+use super::mig::SSH_SERVICE;
+use super::sheet::Sheet;
+use super::work::Work;
+use super::{HostTarget, Impact};
+use crate::model::{Fact, HostView, Lockdown, MigKind, PciAddress, Rule, ShellWay, VgpuMode};
+
+/// Findings on MIG of the host, and on who switches it how.
+pub(super) fn judge(
+    sheet: &mut Sheet,
+    view: &HostView,
+    target: Option<&HostTarget>,
+    work: Option<&Work>,
+    impact: Impact,
+    way: ShellWay,
+) {
+    if impact >= Impact::Reboot
+        && let Some(target) = target
+    {
+        beside(sheet, view, target);
+    }
+    let Some(work) = work.filter(|work| work.switches_mig()) else { return };
+    match way {
+        ShellWay::Direct => {
+            lockdown(sheet, view);
+            login(sheet, view);
+            service(sheet, view);
+        }
+        ShellWay::Handoff => {
+            let message =
+                "MIG is switched by hand: the host is closed, the commands are printed and a person types them";
+            sheet.add(sheet.here(&Rule::SHELL_HANDOFF, message));
+        }
+    }
+    let lost = work.gives_mig_of_driver();
+    if lost {
+        let message = "MIG of these GPUs does not survive a reboot, whoever reboots the host: plan again after one";
+        let boot = view.boot_time.known().map(|at| format!("the host booted at {at:.0}"));
+        let mut finding = sheet.here(&Rule::MIG_LOST, message);
+        finding.evidence.extend(boot);
+        sheet.add(finding);
+    }
+}
+
+/// Who may log in: a locked host refuses us after it was disturbed.
+fn lockdown(sheet: &mut Sheet, view: &HostView) {
+    match Gap::need(&view.lockdown, "config.lockdownMode") {
+        Ok(Lockdown::Disabled) => {}
+        Ok(mode) => {
+            let message = format!("the host is in lockdown mode ({mode}): nobody logs in to its shell by SSH");
+            sheet.add(sheet.here(&Rule::SHELL_LOCKDOWN, message));
+        }
+        Err(gap) => sheet.unread(&[&Rule::SHELL_LOCKDOWN], &gap),
+    }
+}
+
+fn login(sheet: &mut Sheet, view: &HostView) {
+    match &view.shell_login {
+        Fact::Known(login) if login.pinned => {}
+        Fact::Known(login) => {
+            let message = format!("no key of the host is pinned, so {} does not log in to it", login.user);
+            sheet.add(sheet.here(&Rule::SHELL_NO_PIN, message));
+        }
+        Fact::Absent => sheet.add(sheet.here(&Rule::SHELL_NO_LOGIN, "no user of the Site's `shell` fits the host")),
+        Fact::Unknown { why } => {
+            let gap = Gap { what: "who logs in to its shell".to_owned(), why: why.clone() };
+            sheet.unread(&[&Rule::SHELL_NO_PIN, &Rule::SHELL_NO_LOGIN], &gap);
+        }
+    }
+}
+
+fn service(sheet: &mut Sheet, view: &HostView) {
+    match Gap::need(&view.services, "the services of the host") {
+        Ok(services) if services.iter().any(|service| service.key == SSH_SERVICE) => {}
+        Ok(_) => {
+            let message = format!("the host lists no service {SSH_SERVICE}: SSH cannot be started there");
+            sheet.add(sheet.here(&Rule::SHELL_SERVICE, message));
+        }
+        Err(gap) => sheet.unread(&[&Rule::SHELL_SERVICE], &gap),
+    }
+}
+
+/// GPUs outside the pool that would lose their MIG: nobody asked for that, and nobody gives it back.
+fn beside(sheet: &mut Sheet, view: &HostView, target: &HostTarget) {
+    let kind = target.gpus.iter().find_map(|gpu| gpu.mig);
+    if kind == Some(MigKind::Board) {
+        return;
+    }
+    let active = view.graphics_active.known().into_iter().flatten();
+    let losing: Vec<PciAddress> = active
+        .filter(|state| state.vgpu_mode == Fact::Known(VgpuMode::MultiInstanceGpu))
+        .map(|state| state.address)
+        .filter(|address| target.others.contains(address))
+        .collect();
+    if !losing.is_empty() {
+        let message = format!("the reboot would take MIG from GPUs outside the pool: {}", addresses(&losing));
+        sheet.add(sheet.here(&Rule::MIG_BESIDE, message));
+    }
+}
