@@ -201,3 +201,20 @@ async fn pyvmomi_powers_vms_on_pinned_and_sees_a_closing_host_wait_for_them_and_
     let tally = peer.world.tally();
     assert_eq!((tally.vms["pinned"].stops, tally.vms["late"].starts), (1, 0));
 }
+
+/// Two devices in one call have keys of their own, and get units that are free.
+#[tokio::test]
+async fn a11_pyvmomi_gives_a_vm_two_new_gpu_devices_in_one_reconfiguration() {
+    let Some(peer) = Peer::of(VMS).await else { return };
+    let seen = peer.run(&["refit", "esx-01"]).await;
+    assert_eq!(seen["before"], json!([[13_000, 100, 18, "nvidia_h100l-47c"]]));
+    assert_eq!(seen["doubled"][0], "vim.fault.InvalidDeviceSpec", "{seen}");
+    assert_eq!(seen["gone"][0], "vim.fault.InvalidDeviceSpec", "{seen}");
+    assert_eq!(seen["unchanged"], true);
+    let after = [[json!(13_000), json!(100), json!(18)], [json!(13_001), json!(100), json!(19)]];
+    let after = after.map(|[key, controller, unit]| json!([key, controller, unit, "nvidia_h100l-23c"]));
+    assert_eq!(seen["after"], json!(after));
+    assert_eq!(seen["stale"][0], "vim.fault.ConcurrentAccess", "{seen}");
+    assert_eq!(seen["runs"], json!([["pinned"], []]));
+    assert_eq!(seen["powered on"][0], "vim.fault.InvalidPowerState", "{seen}");
+}

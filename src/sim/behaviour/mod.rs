@@ -6,6 +6,7 @@
 //!
 //!   maintenance   enter, exit, VMs that keep a host from closing
 //!   power, moves  VMs: on, off, from host to host; DRS empties a host that closes
+//!   refit         VMs: other devices
 //!   boot          reboot in stages
 //!   graphics      UpdateGraphicsConfig; what takes effect when
 //!   passthru      UpdatePassthruConfig
@@ -31,6 +32,7 @@ mod nvidia_query;
 mod nvidia_smi;
 mod passthru;
 mod power;
+mod refit;
 mod shell;
 mod tasks;
 
@@ -40,5 +42,6 @@ pub(in crate::sim) use moment::{Moment, NewWrite};
 pub(in crate::sim) use nvidia_query::FULL_WIDTH;
 pub(in crate::sim) use nvidia_smi::SET_MIG;
 pub(in crate::sim) use passthru::SentPassthru;
+pub(in crate::sim) use refit::{Change, Wish};
 pub(in crate::sim) use shell::{Printed, Proof};
 pub(in crate::sim) use tasks::TaskFate;

@@ -104,6 +104,7 @@ impl Moment<'_> {
             Task::EXIT => self.open_host(number, host),
             Task::RECONNECT => self.reconnected(number, host),
             Task::POWER_ON => self.powered_on(number),
+            Task::RECONFIGURE => self.refitted(number),
             Task::RELOCATE | Task::DRS_MOVE => self.arrives(number),
             Task::POWER_OFF => {
                 self.finish(number, None);

@@ -16,7 +16,7 @@ use crate::sim::faults::Struck;
 use crate::vim25::wire::Node;
 
 /// Methods that change the fleet or what is written on it: they are in the world's log.
-const WRITES: [&str; 20] = [
+const WRITES: [&str; 21] = [
     "EnterMaintenanceMode_Task",
     "ExitMaintenanceMode_Task",
     "RebootHost_Task",
@@ -36,6 +36,7 @@ const WRITES: [&str; 20] = [
     "PowerOffVM_Task",
     "ShutdownGuest",
     "RelocateVM_Task",
+    "ReconfigVM_Task",
     "UpdateOptions",
 ];
 
@@ -129,6 +130,7 @@ impl Doing<'_, '_> {
             "PowerOnVM_Task" => self.power_on(),
             "PowerOffVM_Task" => self.power_off(),
             "RelocateVM_Task" => self.relocate(),
+            "ReconfigVM_Task" => self.reconfigure(),
             // From here on a lie is an answer without anything else.
             "AddCustomFieldDef" if hollow => Ok(vec![field_def(101, call)]),
             _ if hollow => Ok(Vec::new()),

@@ -3,6 +3,8 @@
 use super::dispatch::{Doing, task};
 use super::objects::Object;
 use super::request::reference;
+use crate::sim::behaviour::{Change, Wish};
+use crate::sim::document::VmDevice;
 use crate::sim::fault::VimFault;
 use crate::vim25::wire::Node;
 
@@ -45,6 +47,23 @@ impl Doing<'_, '_> {
         task(self.moment.relocate(vm, to, self.user, self.struck.fate.clone())?)
     }
 
+    /// `ReconfigVM_Task`: PCI passthrough devices and `extraConfig`. A specification that asks for anything
+    /// else is not supported: no world has it.
+    pub(super) fn reconfigure(&mut self) -> Result<Vec<Node>, VimFault> {
+        let vm = self.vm()?;
+        let spec = self.call.get("spec").ok_or_else(|| VimFault::argument("spec"))?;
+        let known = ["changeVersion", "deviceChange", "extraConfig"];
+        if spec.children.iter().any(|part| !known.contains(&part.name.as_str())) {
+            return Err(VimFault::named("NotSupported"));
+        }
+        let wish = Wish {
+            version: spec.text_of("changeVersion").map(str::to_owned),
+            changes: spec.all("deviceChange").map(change).collect::<Result<_, _>>()?,
+            extra: spec.all("extraConfig").filter_map(option).collect(),
+        };
+        task(self.moment.reconfigure(vm, &wish, self.user, self.struck.fate.clone())?)
+    }
+
     /// `ShutdownGuest`: no task, and no promise.
     pub(super) fn shutdown_guest(&mut self) -> Result<Vec<Node>, VimFault> {
         let vm = self.vm()?;
@@ -70,4 +89,35 @@ impl Doing<'_, '_> {
         self.moment.changed = true;
         Ok(Vec::new())
     }
+}
+
+/// One `deviceChange`.
+fn change(sent: &Node) -> Result<Change, VimFault> {
+    let device = sent.get("device").ok_or_else(|| VimFault::argument("deviceChange.device"))?;
+    let key: i64 = device.text_of("key").and_then(|key| key.trim().parse().ok()).unwrap_or_default();
+    match sent.text_of("operation") {
+        Some("remove") => Ok(Change::Remove { key }),
+        Some("add") => {
+            let unit = device.text_of("unitNumber").and_then(|unit| unit.trim().parse().ok());
+            Ok(Change::Add { key, unit, device: backing(device)? })
+        }
+        _ => Err(VimFault::argument("deviceChange.operation")),
+    }
+}
+
+/// The device that a client describes.
+fn backing(device: &Node) -> Result<VmDevice, VimFault> {
+    let unsupported = || VimFault::named("DeviceNotSupported");
+    let backing = device.get("backing").ok_or_else(unsupported)?;
+    let text = |name: &str| backing.text_of(name).unwrap_or_default().to_owned();
+    match backing.type_name() {
+        Some("VirtualPCIPassthroughVmiopBackingInfo") => Ok(VmDevice::Vgpu(text("vgpu"))),
+        Some("VirtualPCIPassthroughDynamicBackingInfo") => Ok(VmDevice::DynamicDirectPath(text("customLabel"))),
+        Some("VirtualPCIPassthroughDeviceBackingInfo") => Ok(VmDevice::DirectPath(text("id"))),
+        _ => Err(unsupported()),
+    }
+}
+
+fn option(sent: &Node) -> Option<(String, String)> {
+    Some((sent.text_of("key")?.to_owned(), sent.text_of("value").unwrap_or_default().to_owned()))
 }

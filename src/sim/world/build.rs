@@ -246,7 +246,7 @@ impl<'a> Build<'a> {
             Some(path) => self.folders(top, FolderKind::Vm, &format!("{path}/-"), &format!("{at}.folder"))?.0,
             None => top,
         };
-        let vm = make_vm(spec, datacenter, folder, host, at)?;
+        let vm = make_vm(spec, datacenter, folder, host, self.state.time, at)?;
         let id = self.id();
         self.state.vms.insert(id, vm);
         Ok(())
@@ -292,7 +292,7 @@ impl<'a> Build<'a> {
 }
 
 /// Methods that are called on VMs.
-const OF_VMS: [&str; 4] = ["PowerOnVM_Task", "PowerOffVM_Task", "ShutdownGuest", "RelocateVM_Task"];
+const OF_VMS: [&str; 5] = ["PowerOnVM_Task", "PowerOffVM_Task", "ShutdownGuest", "RelocateVM_Task", "ReconfigVM_Task"];
 /// A task is one of a host or of a VM.
 const OF_EITHER: &str = "CancelTask";
 

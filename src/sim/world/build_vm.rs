@@ -1,5 +1,7 @@
 //! VMs, from the document.
 
+use jiff::Timestamp;
+
 use super::build::{impossible, uuid};
 use super::error::WorldError;
 use super::state::State;
@@ -9,7 +11,14 @@ use crate::sim::document::{Cluster, Power, Vm as VmSpec, VmDevice};
 use crate::sim::seats::{self, Misfit};
 
 /// A VM as the document has it; `datacenter`, `folder` and `host` are numbers.
-pub(super) fn make_vm(spec: &VmSpec, datacenter: u32, folder: u32, host: u32, at: &str) -> Result<Vm, WorldError> {
+pub(super) fn make_vm(
+    spec: &VmSpec,
+    datacenter: u32,
+    folder: u32,
+    host: u32,
+    now: Timestamp,
+    at: &str,
+) -> Result<Vm, WorldError> {
     for device in &spec.devices {
         if let VmDevice::DirectPath(address) = device {
             address.parse::<PciAddress>().map_err(|error| impossible(at, error.to_string()))?;
@@ -26,6 +35,9 @@ pub(super) fn make_vm(spec: &VmSpec, datacenter: u32, folder: u32, host: u32, at
         template: spec.template,
         vcls: spec.vcls,
         devices: spec.devices.clone(),
+        slots: (0..).take(spec.devices.len()).collect(),
+        configured: now,
+        refit: None,
         device_host: host,
         memory_gib: spec.memory_gib,
         reserved_gib: spec.reserved_gib.unwrap_or(if needs_all { spec.memory_gib } else { 0 }),

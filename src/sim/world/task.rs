@@ -109,6 +109,7 @@ impl Task {
     pub const RECONNECT: &str = "HostSystem.reconnect";
     pub const POWER_ON: &str = "VirtualMachine.powerOn";
     pub const POWER_OFF: &str = "VirtualMachine.powerOff";
+    pub const RECONFIGURE: &str = "VirtualMachine.reconfigure";
     pub const RELOCATE: &str = "VirtualMachine.relocate";
     /// A vMotion that DRS decided on.
     pub const DRS_MOVE: &str = "Drm.ExecuteVMotionLRO";

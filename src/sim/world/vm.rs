@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::PciAddress;
@@ -19,6 +20,12 @@ pub(in crate::sim) struct Vm {
     pub template: bool,
     pub vcls: bool,
     pub devices: Vec<VmDevice>,
+    /// The slot of each device, in their order: its key and its unit number come from it.
+    pub slots: Vec<u32>,
+    /// When its configuration changed last: its `changeVersion`.
+    pub configured: Timestamp,
+    /// A new configuration that a task is about to give it.
+    pub refit: Option<Refit>,
     /// The host whose devices its fixed DirectPath devices name (`systemId`).
     pub device_host: u32,
     pub memory_gib: u32,
@@ -44,6 +51,22 @@ pub(in crate::sim) struct Vm {
     /// Moves that failed, so that DRS tries others first.
     pub failed_moves: u32,
     pub counts: Counts,
+}
+
+/// What a task is about to make of a VM's configuration.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::sim) struct Refit {
+    pub task: u64,
+    pub devices: Vec<VmDevice>,
+    pub slots: Vec<u32>,
+    pub extra: BTreeMap<String, String>,
+}
+
+impl Vm {
+    /// Keys of PCI passthrough devices start here.
+    pub const FIRST_KEY: u32 = 13_000;
+    /// The first unit of the PCI controller that is free for them (unverified).
+    pub const FIRST_UNIT: u32 = 18;
 }
 
 /// Where each device of a VM sits, in the order of its devices; none of what needs no seat.

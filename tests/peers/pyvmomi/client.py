@@ -271,6 +271,45 @@ def vms(service, name):
     return seen
 
 
+def refit(service, name):
+    """Takes a VM's only device away and gives it two of another kind in one call (case A11)."""
+    content = service.RetrieveContent()
+    host = named(content, vim.HostSystem, name)
+    machine = named(content, vim.VirtualMachine, "pinned")
+
+    def devices():
+        return [
+            [each.key, each.controllerKey, each.unitNumber, each.backing.vgpu] for each in machine.config.hardware.device
+        ]
+
+    def add(key, profile):
+        backing = vim.vm.device.VirtualPCIPassthrough.VmiopBackingInfo(vgpu=profile)
+        device = vim.vm.device.VirtualPCIPassthrough(key=key, backing=backing)
+        return vim.vm.device.VirtualDeviceSpec(operation="add", device=device)
+
+    def remove(key):
+        device = vim.vm.device.VirtualPCIPassthrough(key=key)
+        return vim.vm.device.VirtualDeviceSpec(operation="remove", device=device)
+
+    def reconfigure(*changes, version=None):
+        spec = vim.vm.ConfigSpec(deviceChange=list(changes), changeVersion=version)
+        return lambda: machine.ReconfigVM_Task(spec=spec)
+
+    seen = {"before": devices()}
+    version = machine.config.changeVersion
+    seen["doubled"] = failure(reconfigure(add(-101, "nvidia_h100l-23c"), add(-101, "nvidia_h100l-23c")))
+    seen["gone"] = failure(reconfigure(remove(13_007)))
+    seen["unchanged"] = devices() == seen["before"]
+    two = [add(key, "nvidia_h100l-23c") for key in (-101, -102)]
+    WaitForTask(reconfigure(remove(13_000), *two, version=version)())
+    seen["after"] = devices()
+    seen["stale"] = failure(reconfigure(remove(13_000), version=version))
+    WaitForTask(machine.PowerOnVM_Task(host=host))
+    seen["runs"] = [[user.name for user in gpu.vm] for gpu in host.config.graphicsInfo]
+    seen["powered on"] = failure(reconfigure(remove(13_000)))
+    return seen
+
+
 def services(service, name):
     """Starts the SSH service of a host, lets it start with the host, and stops it again."""
     host = named(service.RetrieveContent(), vim.HostSystem, name)
@@ -310,6 +349,8 @@ def main():
             result = convert(service, sys.argv[4])
         elif what == "services":
             result = services(service, sys.argv[4])
+        elif what == "refit":
+            result = refit(service, sys.argv[4])
         elif what == "vms":
             result = vms(service, sys.argv[4])
         else:

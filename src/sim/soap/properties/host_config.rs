@@ -1,5 +1,7 @@
 //! `config` of a host: product, network, graphics and PCI passthrough; the managers that show the same.
 
+use std::collections::BTreeSet;
+
 use super::super::value::{Data, Value, text};
 use crate::model::PciAddress;
 use crate::sim::document::{Lockdown, ServicePolicy};
@@ -56,7 +58,9 @@ impl<'a> View<'a> {
     }
 
     fn graphics_of(&self, function: &Function, gpu: &Gpu) -> Value {
-        let vms = self.used.iter().filter(|(address, _)| *address == function.address);
+        // A VM with two devices on one GPU uses it once.
+        let used = self.used.iter().filter(|(address, _)| *address == function.address);
+        let vms: BTreeSet<u32> = used.map(|(_, vm)| *vm).collect();
         let memory = if function.active { 0 } else { gpu.memory_mib * 1024 };
         Data::of("HostGraphicsInfo")
             .text("deviceName", &function.name)
@@ -65,7 +69,7 @@ impl<'a> View<'a> {
             .text("graphicsType", &gpu.graphics_type)
             .text("vgpuMode", &gpu.vgpu_mode)
             .text("memorySizeInKB", memory)
-            .set("vm", Value::List(vms.map(|(_, vm)| Value::Ref("VirtualMachine", format!("vm-{vm}"))).collect()))
+            .set("vm", Value::List(vms.iter().map(|vm| Value::Ref("VirtualMachine", format!("vm-{vm}"))).collect()))
             .done()
     }
 

@@ -22,6 +22,7 @@ pub(in super::super) fn task_info(state: &State, id: u64) -> Option<Value> {
         Task::RECONNECT => "ReconnectHost_Task",
         Task::POWER_ON => "PowerOnVM_Task",
         Task::POWER_OFF => "PowerOffVM_Task",
+        Task::RECONFIGURE => "ReconfigVM_Task",
         Task::RELOCATE => "RelocateVM_Task",
         Task::DRS_MOVE => "ExecuteVMotionLRO",
         _ => "RebootHost_Task",

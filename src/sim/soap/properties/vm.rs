@@ -135,14 +135,15 @@ fn memory_allocation(vm: &Vm) -> Value {
 }
 
 fn config(state: &State, vm: &Vm) -> Value {
-    // Keys of PCI passthrough devices start at 13000.
-    let devices = vm.devices.iter().zip(13_000..).enumerate();
+    let devices = vm.devices.iter().zip(&vm.slots).enumerate();
     let devices = devices
-        .map(|(index, (device, key))| pci_device(state, vm, device, vm.seats.get(index).and_then(Option::as_ref), key))
+        .map(|(index, (device, slot))| {
+            pci_device(state, vm, device, vm.seats.get(index).and_then(Option::as_ref), *slot)
+        })
         .collect();
     let extra = vm.extra.iter().map(|(key, value)| text_option(key, value));
     Data::of("VirtualMachineConfigInfo")
-        .text("changeVersion", state.time)
+        .text("changeVersion", vm.configured)
         .text("modified", "1970-01-01T00:00:00Z")
         .text("name", escape(&vm.name))
         .text("guestFullName", "Other 5.x Linux (64-bit)")
@@ -166,7 +167,7 @@ fn config(state: &State, vm: &Vm) -> Value {
         .done()
 }
 
-fn pci_device(state: &State, vm: &Vm, device: &VmDevice, seat: Option<&Seat>, key: u32) -> Value {
+fn pci_device(state: &State, vm: &Vm, device: &VmDevice, seat: Option<&Seat>, slot: u32) -> Value {
     let backing = match device {
         VmDevice::Vgpu(kind) => Data::of("VirtualPCIPassthroughVmiopBackingInfo")
             .text("vgpu", kind)
@@ -176,8 +177,14 @@ fn pci_device(state: &State, vm: &Vm, device: &VmDevice, seat: Option<&Seat>, ke
         VmDevice::DynamicDirectPath(label) => dynamic(state, vm, label, seat),
         VmDevice::Other(kind) => Value::Raw(Node::new("backing").typed(kind)),
     };
-    let label = Data::of("Description").text("label", format!("PCI device {}", key - 13_000)).text("summary", "");
-    Data::of("VirtualPCIPassthrough").text("key", key).set("deviceInfo", label.done()).set("backing", backing).done()
+    let label = Data::of("Description").text("label", format!("PCI device {slot}")).text("summary", "");
+    Data::of("VirtualPCIPassthrough")
+        .text("key", Vm::FIRST_KEY + slot)
+        .set("deviceInfo", label.done())
+        .set("backing", backing)
+        .text("controllerKey", 100)
+        .text("unitNumber", Vm::FIRST_UNIT + slot)
+        .done()
 }
 
 fn fixed(state: &State, vm: &Vm, address: &str) -> Value {
