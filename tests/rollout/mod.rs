@@ -11,6 +11,7 @@ mod gate;
 mod hands;
 mod machine;
 mod maintenance;
+mod mig;
 mod reboots;
 pub mod scene;
 mod table;
