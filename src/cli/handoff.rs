@@ -38,17 +38,56 @@ pub fn asking(args: &HandoffArgs, world: &World, ui: &Ui) -> Asking {
 pub fn open(asking: Asking) -> Handoff {
     let (confirm, handoff) = handoff(asking.wait);
     if asking.enter {
-        // Blocks until the process ends. What is typed before the question is read before it, too, and
-        // a line with words in it may be the commands, pasted into the wrong window.
+        // Reads until the process ends, from the beginning: what is typed before the question is read
+        // before it, too.
         std::thread::spawn(move || {
             loop {
-                match Ui::answer().as_str() {
-                    "" => return,
-                    line if line.trim().is_empty() => confirm.confirm(),
-                    _ => {}
+                match Typed::of(&Ui::answer()) {
+                    Typed::Done => confirm.confirm(),
+                    Typed::Words => {}
+                    Typed::End => return,
                 }
             }
         });
     }
     handoff
+}
+
+/// What a line of a person means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Typed {
+    /// Enter alone: it is done.
+    Done,
+    /// It may be the commands, pasted into the wrong window.
+    Words,
+    /// No line will come any more.
+    End,
+}
+
+impl Typed {
+    fn of(line: &str) -> Self {
+        match line.trim() {
+            "" if line.is_empty() => Self::End,
+            "" => Self::Done,
+            _ => Self::Words,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_enter_alone_says_that_it_is_done() {
+        for (line, means) in [
+            ("\n", Typed::Done),
+            (" \r\n", Typed::Done),
+            ("nvidia-smi -i 0000:3b:00.0 -mig 1\n", Typed::Words),
+            ("done\n", Typed::Words),
+            ("", Typed::End),
+        ] {
+            assert_eq!(Typed::of(line), means, "{line:?}");
+        }
+    }
 }

@@ -18,7 +18,9 @@ pub(super) fn why(work: &Work, view: &HostView, most: u32) -> Vec<String> {
     if work.may_spare {
         why.push("perhaps one fewer: where a guest has left MIG on, it shows after the first".to_owned());
     }
-    if work.expected > 0 && view.capabilities.rebind_without_reboot == Fact::Known(true) {
+    // A switch of the board is no matter of binding devices.
+    let binds = work.pending().flatten().all(|line| !line.contains(" MIG "));
+    if work.expected > 0 && binds && view.capabilities.rebind_without_reboot == Fact::Known(true) {
         why.push(
             "perhaps none: the host can rebind idle devices without one (deviceRebindWithoutRebootSupported)"
                 .to_owned(),

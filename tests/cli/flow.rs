@@ -77,7 +77,7 @@ fn json_for_machines_beside_text_for_people() {
     assert!(text.stdout.starts_with("Plan "), "{}", text.stdout);
     let fleet = folder.run("discover --output json --json-into fleet.json --world world.yaml").expect(0);
     assert_eq!(json(&fleet.stdout), json(&folder.read("fleet.json")));
-    assert_eq!(json(&fleet.stdout)["hosts"].as_object().unwrap().len(), 10);
+    assert_eq!(json(&fleet.stdout)["hosts"].as_object().unwrap().len(), 13);
     let run = folder.run("apply plan.json --output json --json-into run.json --world world.yaml").expect(0);
     assert_eq!(json(&run.stdout)["exitCode"], 0);
     assert_eq!(json(&run.stdout), json(&folder.read("run.json")));

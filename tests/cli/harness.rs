@@ -14,6 +14,11 @@ pub const L40S: &str = include_str!("../../profiles/l40s.yaml");
 /// Another one.
 pub const H100: &str = include_str!("../../profiles/h100-nvl.yaml");
 
+/// A100 hosts that become MIG.
+pub const A100_MIG: &str = include_str!("../../profiles/a100-mig.yaml");
+/// A Hopper host that was MIG.
+pub const H100_MIG: &str = include_str!("../../profiles/h100-mig.yaml");
+
 /// A folder, and commands in it.
 pub struct Folder {
     dir: TempDir,
@@ -29,6 +34,13 @@ pub struct Ended {
     /// Standard error.
     pub stderr: String,
     dir: PathBuf,
+}
+
+/// The shipped Site, or one made from it, without its shell: a person types.
+pub fn by_hand(site: &str) -> String {
+    let (head, rest) = site.split_once("  shell:\n").unwrap();
+    let (_, tail) = rest.split_once("  # How long to look").unwrap();
+    format!("{head}  # How long to look{tail}")
 }
 
 impl Folder {

@@ -1,11 +1,11 @@
 //! Shells of hosts at the command line: what is asked for, when, and what a person reads if it is missing.
 
-use super::harness::{Ended, Folder, L40S, SITE};
+use super::harness::{Ended, Folder, L40S, SITE, by_hand};
 
 /// The lab with this `shell` in its Site.
 fn lab(shell: &str) -> Folder {
     let folder = Folder::lab(&[("l40s", L40S)]);
-    folder.write("inventories/lab.yaml", format!("{SITE}  shell: {shell}\n"));
+    folder.write("inventories/lab.yaml", format!("{}  shell: {shell}\n", by_hand(SITE)));
     folder
 }
 
@@ -48,7 +48,7 @@ fn host_keys_of_a_simulated_fleet_are_printed_as_a_file_of_them() {
     let folder = lab(&format!("{{way: direct, {users}, hostKeys: {{file: inventories/known_hosts}}}}"));
     insta::assert_snapshot!("no file of host keys", plan(&folder).expect(3).shown());
     let keys = folder.run("sim known-hosts world.yaml").expect(0).stdout;
-    assert_eq!(keys.lines().count(), 10, "{keys}");
+    assert_eq!(keys.lines().count(), 13, "{keys}");
     assert_eq!(folder.run("sim known-hosts world.yaml").expect(0).stdout, keys);
     folder.write("inventories/known_hosts", keys);
     let _ = plan(&folder).expect(0);

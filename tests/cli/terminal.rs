@@ -6,7 +6,8 @@ use std::process::Child;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty, open};
 
-use super::harness::{Folder, H100, L40S};
+use super::harness::{A100_MIG, Folder, H100, L40S, by_hand};
+use super::ports::Sim;
 
 /// A command on a terminal of its own: what it wrote, and what stands on the screen.
 struct Terminal {
@@ -199,4 +200,30 @@ fn a_terminal_without_a_size_is_as_none() {
     let mut terminal = Terminal::start(&folder, 0, &[("NO_COLOR", "1")], "discover --world world.yaml");
     assert_eq!(terminal.end(), 0);
     assert_eq!(terminal.text().replace("\r\n", "\n"), plain);
+}
+
+/// The person who is asked says so by Enter; one that was typed before the question is no answer to it.
+#[test]
+fn enter_says_that_the_commands_are_typed() {
+    let folder = Folder::lab(&[("a100", &A100_MIG.replace("\"esx-a100-*\"", "esx-a100-12"))]);
+    let sim = Sim::start(&folder, " --speed 600");
+    folder.write("inventories/lab.yaml", by_hand(&sim.pinned_site()));
+    let mut terminal = Terminal::start(&folder, 100, &[], "apply --yes");
+    terminal.until("enter maintenance mode ...");
+    terminal.type_in("\r");
+    terminal.until("press Enter here");
+    terminal.until("waiting: a person to type the commands, and to say so");
+    let shown = terminal.shown();
+    let commands: Vec<&str> = shown.lines().filter(|line| line.starts_with("    nvidia-smi -i ")).collect();
+    assert_eq!(commands, ["    nvidia-smi -i 0000:17:00.0 -mig 1", "    nvidia-smi -i 0000:1f:00.0 -mig 1"], "{shown}");
+    terminal.type_in("\r");
+    terminal.until("a person says that it is done");
+    terminal.until("reboot ...");
+    terminal.type_in("\u{3}");
+    terminal.until("once more stops at once");
+    terminal.type_in("\u{3}");
+    assert_eq!(terminal.end(), 130, "{}", terminal.shown());
+    let journal = folder.read(&format!(".poolwright/runs/{}/journal.jsonl", folder.run_id()));
+    assert_eq!(journal.matches("HandoffConfirmed").count(), 1, "{journal}");
+    sim.end();
 }

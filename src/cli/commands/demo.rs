@@ -14,10 +14,12 @@ use crate::cli::{CommandError, Exit, Ui};
 use crate::report::{Text, Tone, quoted};
 
 /// The documents of the demo are those that the repository ships.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 7] = [
     ("profiles/h100-nvl.yaml", include_str!("../../../profiles/h100-nvl.yaml")),
     ("profiles/a100-pcie.yaml", include_str!("../../../profiles/a100-pcie.yaml")),
     ("profiles/l40s.yaml", include_str!("../../../profiles/l40s.yaml")),
+    ("profiles/a100-mig.yaml", include_str!("../../../profiles/a100-mig.yaml")),
+    ("profiles/h100-mig.yaml", include_str!("../../../profiles/h100-mig.yaml")),
     ("inventories/lab.yaml", include_str!("../../../inventories/lab.yaml")),
     ("inventories/lab-world.yaml", include_str!("../../../inventories/lab-world.yaml")),
 ];
@@ -39,15 +41,15 @@ struct Step {
 const STEPS: [Step; 8] = [
     Step {
         title: "What git says",
-        words: "Three profiles say what the GPUs of three clusters should be. They are checked without any \
+        words: "Five profiles say what the GPUs of five clusters should be. They are checked without any \
                 connection: fields, references, and whether the vGPU types of `offers` fit one GPU.",
         line: "poolwright validate",
         exit: Exit::Done,
     },
     Step {
         title: "What is there",
-        words: "Ten hosts. One is in maintenance mode, and one does not answer: both are shown, and none hides \
-                the others.",
+        words: "Thirteen hosts. One is in maintenance mode, and one does not answer: both are shown, and none \
+                hides the others. esx-h100-11 was rebooted, and has lost its MIG.",
         line: "poolwright discover --world inventories/lab-world.yaml",
         exit: Exit::Done,
     },
@@ -61,7 +63,8 @@ const STEPS: [Step; 8] = [
     Step {
         title: "The rollout",
         words: "One host after the other: closed, changed, rebooted, verified, given back. The fleet's hours pass \
-                in seconds here. One thing goes wrong: a GPU of esx-h100-03 does not come back from the reboot.",
+                in seconds here. esx-h100-11 gets its MIG back at its own shell, without a reboot. One thing goes \
+                wrong: a GPU of esx-h100-03 does not come back from the reboot.",
         line: "poolwright apply plan.json --world inventories/lab-world.yaml",
         exit: Exit::HostsFailed,
     },
@@ -80,7 +83,9 @@ const STEPS: [Step; 8] = [
     },
     Step {
         title: "The rest of the rollout",
-        words: "",
+        words: "esx-a100-11 and esx-a100-12 become MIG: switched at their shells, in effect with a reboot. The VM \
+                notebook-1 has a vGPU that a GPU in MIG mode does not have: it is shut down and left off, as the \
+                profile allows, the plan says and the report repeats.",
         line: "poolwright apply rest.json --world inventories/lab-world.yaml",
         exit: Exit::Done,
     },
@@ -103,6 +108,7 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<Exit, CommandError> {
     }
     ui.page(&paper);
     show_file(ui, "profiles/h100-nvl.yaml")?;
+    show_file(ui, "profiles/a100-mig.yaml")?;
     for (number, step) in STEPS.iter().enumerate() {
         let mut paper = ui.paper();
         paper.line(0, "");
