@@ -243,6 +243,7 @@ rules! {
     SHELL_NO_PIN = ("PW-SHELL-02", Error, false, "no key of the host is pinned, so nobody logs in to its shell");
     SHELL_NO_LOGIN = ("PW-SHELL-03", Error, false, "nobody is named who logs in to the shell that switches MIG");
     SHELL_HANDOFF = ("PW-SHELL-04", Info, false, "a person types the commands that switch MIG");
+    SHELL_NOT_CHECKED = ("PW-SHELL-05", Info, false, "the PCIe link, ECC and rows of memory of GPUs are not checked");
     SHELL_SERVICE = ("PW-SHELL-06", Error, false, "the SSH service of the host is not listed");
     SITE_FIELD = ("PW-SITE-01", Info, false, "the custom field definition will be created");
     ACCEPT_EXPIRED = ("PW-ACC-01", Warning, false, "an acceptance has expired");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::not_connected;
+use super::board::boards;
 use super::device::{Devices, Gap};
 use super::need::{Need, difference};
 use super::seal::digest;
@@ -27,6 +28,9 @@ pub enum GateCheck {
     Others,
     /// Datastores, uplinks, HA agent, crypto state, alarms: no worse than before.
     Parity,
+    /// What the shell shows of a GPU: MIG in effect with nothing pending; ECC, rows of memory and the
+    /// PCIe link, which decide nothing.
+    Board,
 }
 
 impl fmt::Display for GateCheck {
@@ -37,6 +41,7 @@ impl fmt::Display for GateCheck {
             Self::Devices => "devices",
             Self::Others => "other GPUs",
             Self::Parity => "parity",
+            Self::Board => "board",
         })
     }
 }
@@ -51,6 +56,9 @@ pub enum Verdict {
     NotNow,
     /// Could not be read, which somebody accepted when the plan was made.
     NotChecked,
+    /// Not as it should be, or not known, and nothing says that the visit is the cause: said, not
+    /// blamed.
+    Noted,
     /// Could not be read. Never taken for passed.
     Unverifiable,
     /// Not as it should be.
@@ -60,7 +68,7 @@ pub enum Verdict {
 impl Verdict {
     /// Whether the gate opens with this.
     pub fn opens(self) -> bool {
-        matches!(self, Self::Passed | Self::NotNow | Self::NotChecked)
+        matches!(self, Self::Passed | Self::NotNow | Self::NotChecked | Self::Noted)
     }
 }
 
@@ -91,10 +99,11 @@ pub fn gate(host: &HostPlan, baseline: Option<&Baseline>, view: &HostView) -> Ve
     lines.push(device_set(host, baseline, view, &devices));
     lines.extend(host.target.others.iter().map(|address| other(host, *address, view)));
     lines.extend(parity(host, baseline, view));
+    lines.extend(boards(host, view));
     lines
 }
 
-fn line(check: GateCheck, subject: &str, verdict: Verdict, evidence: impl Into<String>) -> GateRead {
+pub(super) fn line(check: GateCheck, subject: &str, verdict: Verdict, evidence: impl Into<String>) -> GateRead {
     GateRead { check, subject: subject.to_owned(), verdict, evidence: evidence.into() }
 }
 

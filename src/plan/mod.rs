@@ -14,6 +14,7 @@ mod after;
 mod around;
 mod bind;
 mod blocks;
+mod board;
 mod capacity;
 mod check;
 mod device;

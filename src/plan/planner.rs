@@ -8,7 +8,7 @@ use super::around::Surroundings;
 use super::capacity::{capacity, unavailable};
 use super::forecast::forecast;
 use super::host::{Context, Judged, Outcome, judge};
-use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers};
+use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers, shell_findings};
 use crate::catalog;
 use crate::model::{
     Desired, DesiredPool, Fact, Finding, HostName, HostRecord, HostView, Marker, Observed, PlanId, Rule, Severity, are,
@@ -50,6 +50,7 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
     });
     findings.extend(forecast(&mut hosts, &around));
+    shell_findings::not_checked(&mut findings, &hosts);
     not_acted.sort_by(|a, b| (&a.pool, &a.host).cmp(&(&b.pool, &b.host)));
     findings.sort_by(|a, b| key(a).cmp(&key(b)));
     Plan {

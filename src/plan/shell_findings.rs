@@ -4,8 +4,10 @@ use super::device::{Gap, addresses};
 use super::mig::SSH_SERVICE;
 use super::sheet::Sheet;
 use super::work::Work;
-use super::{HostTarget, Impact};
-use crate::model::{Fact, HostView, Lockdown, MigKind, PciAddress, Rule, ShellWay, VgpuMode};
+use super::{HostPlan, HostTarget, Impact};
+use crate::model::{
+    Fact, Finding, HostName, HostView, Lockdown, MigKind, PciAddress, Rule, ShellWay, VgpuMode, counted,
+};
 
 /// Findings on MIG of the host, and on who switches it how.
 pub(super) fn judge(
@@ -20,6 +22,9 @@ pub(super) fn judge(
         && let Some(target) = target
     {
         beside(sheet, view, target);
+    }
+    if impact >= Impact::Maintenance && !work.is_some_and(Work::gate_asks_shell) {
+        sheet.add(sheet.here(&Rule::SHELL_NOT_CHECKED, Rule::SHELL_NOT_CHECKED.title));
     }
     let Some(work) = work.filter(|work| work.switches_mig()) else { return };
     match way {
@@ -80,6 +85,24 @@ fn service(sheet: &mut Sheet, view: &HostView) {
         }
         Err(gap) => sheet.unread(&[&Rule::SHELL_SERVICE], &gap),
     }
+}
+
+/// The hosts whose boards the gate does not check, in one finding for the whole plan: it is so of most
+/// hosts, and nothing that one of them could help.
+pub(super) fn not_checked(findings: &mut Vec<Finding>, hosts: &[HostPlan]) {
+    let is_one = |finding: &Finding| finding.id.0 == Rule::SHELL_NOT_CHECKED.id;
+    let said: Vec<Finding> = findings.extract_if(.., |finding| is_one(finding)).collect();
+    let changed = said.iter().filter_map(|finding| finding.subject.host.as_ref());
+    let names: Vec<&str> =
+        changed.filter(|name| hosts.iter().any(|host| host.host.name == **name)).map(HostName::as_str).collect();
+    if names.is_empty() {
+        return;
+    }
+    let message = format!(
+        "the PCIe link, ECC and rows of memory of GPUs are not checked on {}: only a shell shows them, and it is used only where MIG is switched through it",
+        counted(names.len(), "host")
+    );
+    findings.push(Finding::new(&Rule::SHELL_NOT_CHECKED, message));
 }
 
 /// GPUs outside the pool that would lose their MIG: nobody asked for that, and nobody gives it back.

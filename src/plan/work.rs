@@ -39,7 +39,9 @@ pub(super) struct Work {
 #[derive(Debug, Clone, Copy)]
 struct AtShell {
     way: ShellWay,
-    /// MIG was switched there in this visit: the gate asks there.
+    /// MIG was switched there in this visit.
+    used: bool,
+    /// The gate asks there then: the driver will own GPUs, which it shows.
     gate: bool,
     monitor_stopped: bool,
 }
@@ -59,7 +61,12 @@ impl Work {
             last: Vec::new(),
             default_type: None,
             policy: None,
-            shell: AtShell { way, gate: memory.shell, monitor_stopped: memory.monitor_stopped },
+            shell: AtShell {
+                way,
+                used: memory.shell,
+                gate: target.gpus.iter().any(|gpu| gpu.mode.needs_driver()),
+                monitor_stopped: memory.monitor_stopped,
+            },
             stuck: Vec::new(),
             unmet: Vec::new(),
             impact: Impact::None,
@@ -151,6 +158,11 @@ impl Work {
     /// Whether MIG is switched.
     pub fn switches_mig(&self) -> bool {
         self.now.switches() || self.then.switches() || !self.last.is_empty()
+    }
+
+    /// Whether the gate asks at the shell.
+    pub fn gate_asks_shell(&self) -> bool {
+        self.shell.way == ShellWay::Direct && self.shell.gate && (self.shell.used || self.switches_mig())
     }
 
     /// Whether MIG is switched on that the next reboot loses.
@@ -256,8 +268,8 @@ impl Work {
         let at_shell = |step: &Step| {
             matches!(step, Step::StopMonitor | Step::StartMonitor | Step::SetMig { way: ShellWay::Direct, .. })
         };
-        let gate = self.shell.gate || steps.iter().any(at_shell);
-        let needs = |step: &Step| at_shell(step) || gate && matches!(step, Step::VerifyHost);
+        let gate = |step: &Step| self.gate_asks_shell() && matches!(step, Step::VerifyHost);
+        let needs = |step: &Step| at_shell(step) || gate(step);
         let mut with = Vec::new();
         let mut open = false;
         if steps.iter().any(needs) {

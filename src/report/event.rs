@@ -47,6 +47,9 @@ fn what(event: &Event) -> Option<Text> {
         Event::StepFailed { step, class, error } => toned(Tone::Bad, format!("{step}: {class}: {error}")),
         Event::GateRead { gate, subject, result, evidence } => match result {
             Verdict::Passed | Verdict::NotNow | Verdict::NotChecked => None,
+            Verdict::Noted => {
+                toned(Tone::Warn, format!("{gate}, {subject}: noted, and not held against it: {evidence}"))
+            }
             Verdict::Failed => toned(Tone::Bad, format!("{gate}, {subject}: not passed: {evidence}")),
             Verdict::Unverifiable => toned(Tone::Warn, format!("{gate}, {subject}: could not be read: {evidence}")),
         },

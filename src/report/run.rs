@@ -95,7 +95,13 @@ fn tone(host: &HostState) -> Tone {
 fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState, again: &Again) {
     let run = state.run.as_str();
     match &host.phase {
-        HostPhase::Pending | HostPhase::Done { .. } => {}
+        HostPhase::Pending => {}
+        // What was noted and decided nothing is told all the same.
+        HostPhase::Done { .. } if host.gate.iter().any(|line| line.verdict == Verdict::Noted) => {
+            paper.heading(format!("{name}: {}", host.phase));
+            gate(paper, host);
+        }
+        HostPhase::Done { .. } => {}
         HostPhase::Held { why } => {
             paper.heading(format!("{name}: held"));
             paper.say(2, why.to_string());
@@ -169,6 +175,7 @@ fn gate(paper: &mut Paper, host: &HostState) {
     for line in &host.gate {
         let (word, tone) = match line.verdict {
             Verdict::Passed | Verdict::NotNow | Verdict::NotChecked => continue,
+            Verdict::Noted => ("noted", Tone::Warn),
             Verdict::Failed => ("not passed", Tone::Bad),
             Verdict::Unverifiable => ("could not be read", Tone::Warn),
         };

@@ -99,9 +99,11 @@ pub fn setting(setting: &GpuSetting) -> String {
         let kind = configured_type
             .known()
             .is_some_and(|configured| differs(configured.as_str(), active_type.as_ref().map(GraphicsType::as_str)));
-        let size = configured_mode
-            .known()
-            .is_some_and(|configured| differs(configured.as_str(), active_mode.as_ref().map(VgpuMode::as_str)));
+        // MIG is switched elsewhere: the size that is configured stays under it.
+        let size = *active_mode != Fact::Known(VgpuMode::MultiInstanceGpu)
+            && configured_mode
+                .known()
+                .is_some_and(|configured| differs(configured.as_str(), active_mode.as_ref().map(VgpuMode::as_str)));
         if kind || size {
             words.push_str(&format!("; {} is configured and not active", graphics(configured_type, configured_mode)));
         }

@@ -1,12 +1,14 @@
 //! MIG: who switches it, in which order, and what is never believed.
 
 use poolwright::model::{
-    Desired, DesiredPool, Fact, GpuSelect, HostView, Lockdown, MigKind, Mode, PowerState, ShellLogin, ShellWay,
-    VgpuSize,
+    Desired, DesiredPool, Fact, GpuSelect, GpuShellView, HostView, Lockdown, MigKind, Mode, PowerState, ShellLogin,
+    ShellView, ShellWay, Switch, VgpuSize,
 };
-use poolwright::plan::{Check, Impact, Memory, OurMaintenance, Plan, Refusal, Step, visit, waits_for_reboot};
+use poolwright::plan::{
+    Check, GateCheck, Impact, Memory, OurMaintenance, Plan, Refusal, Step, Verdict, gate, visit, waits_for_reboot,
+};
 
-use super::findings::{Case, make, said};
+use super::findings::{Case, ids, make, said};
 use super::twin::{Death, PLAIN, Twin, run};
 use crate::support::seen::{
     A100, Card, H100, Set, around, at, desired, fleet, host, known, passthrough, pool, record, vgpu, vm,
@@ -39,6 +41,11 @@ pub fn cases() -> Vec<Case> {
         ),
         ("PW-SHELL-03", direct(|view| view.shell_login = Fact::Absent), &["no user"]),
         ("PW-SHELL-04", planned((A100, Set::Same, Mode::MigVgpu), ShellWay::Handoff, |_, _| {}), &["a person types"]),
+        (
+            "PW-SHELL-05",
+            planned((A100, Set::Same, passthrough(None)), ShellWay::Direct, |_, _| {}),
+            &["PCIe link, ECC", "on 1 host"],
+        ),
         ("PW-SHELL-06", direct(|view| known(&mut view.services).clear()), &["TSM-SSH"]),
         ("PW-MIG-01", direct(|_| {}), &["does not survive a reboot", "the host booted at 2026-11-01T03:00:00Z"]),
         (
@@ -50,10 +57,6 @@ pub fn cases() -> Vec<Case> {
             &["take MIG from GPUs outside the pool: 0000:d8:00.0"],
         ),
     ]
-}
-
-fn ids(plan: &Plan) -> Vec<&str> {
-    plan.findings.iter().map(|finding| finding.id.0.as_str()).collect()
 }
 
 #[test]
@@ -68,6 +71,28 @@ fn what_cannot_be_read_of_the_shell_refuses_the_host() {
         assert!(plan.hosts.is_empty(), "{number}");
         assert!(plan.not_acted[0].detail.contains("no privilege"), "{number}: {:#?}", plan.not_acted);
     }
+}
+
+#[test]
+fn what_the_gate_does_not_ask_is_said_once() {
+    let said = |mode: Mode, way, hosts: &[&str]| {
+        let mut pool = pool(A100, 1, mode, hosts);
+        pool.rollout.max_unavailable.value = 3;
+        let fleet = fleet(hosts.iter().map(|name| (*name, host(A100, &[(0x3b, Set::Same)]))).collect());
+        let plan = make(&Desired { shell: way, ..desired(vec![pool]) }, &fleet);
+        assert_eq!(plan.hosts.len(), hosts.len());
+        let of = plan.findings.into_iter().filter(|finding| finding.id.0 == "PW-SHELL-05");
+        of.map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    let [one] = &said(passthrough(None), ShellWay::Direct, &["esx-01", "esx-02"])[..] else { panic!("not once") };
+    assert!(one.contains("on 2 hosts"), "{one}");
+    assert_eq!(said(Mode::MigVgpu, ShellWay::Handoff, &["esx-01"]).len(), 1);
+    assert_eq!(said(Mode::MigVgpu, ShellWay::Direct, &["esx-01"]), Vec::<String>::new());
+    // Nothing is closed for it, so there is no gate to speak of.
+    let mut label = pool(H100, 1, passthrough(Some("train")), &["esx-01"]);
+    label.rollout.max_unavailable.value = 1;
+    let plan = make(&desired(vec![label]), &fleet(vec![("esx-01", host(H100, &[(0x3b, Set::Passthrough(None))]))]));
+    assert_eq!((plan.hosts.len(), plan.findings), (1, vec![]));
 }
 
 #[test]
@@ -258,6 +283,117 @@ fn a_daemon_that_was_stopped_is_started_whatever_else_is_due() {
     assert_eq!(steps(Set::Same, closed, true), [&switches, &rest[..]].concat());
     let open = [Step::StartShell, Step::StartMonitor, Step::ExitMaintenance];
     assert_eq!(steps(Set::Mig, OurMaintenance::Leaving, false), open);
+}
+
+/// What a shell shows of both GPUs.
+fn shown(mig: (bool, bool)) -> ShellView {
+    let switch = |(current, pending)| Switch { current: Fact::Known(current), pending: Fact::Known(pending) };
+    let gpu = GpuShellView {
+        mig: switch(mig),
+        ecc: switch((true, true)),
+        link_generation: Fact::Known(4),
+        link_width: Fact::Known(16),
+        remap_pending: Fact::Known(false),
+        remap_failed: Fact::Known(false),
+    };
+    let gpus = [(at(0x3b), gpu.clone()), (at(0xd8), gpu)].into();
+    ShellView { gpus, monitor: Fact::Known(true), unread: vec![] }
+}
+
+/// The lines of the gate about boards after a change to this mode, with this shown at the shell.
+fn board_lines(to: Mode, shell: Fact<ShellView>) -> Vec<(String, Verdict, String)> {
+    let is = if to == Mode::MigVgpu { Set::Mig } else { Set::Same };
+    let plan = planned((A100, Set::Mixed, to), ShellWay::Direct, |_, _| {});
+    let mut view = host(A100, &[(0x3b, is.clone()), (0xd8, is)]);
+    view.shell = shell;
+    let lines = gate(&plan.hosts[0], None, &view).into_iter().filter(|line| line.check == GateCheck::Board);
+    lines.map(|line| (line.subject, line.verdict, line.evidence)).collect()
+}
+
+#[test]
+fn the_gate_reads_mig_at_the_shell_and_only_notes_what_was_not_known_before() {
+    let verdicts = |to: Mode, shell| -> Vec<Verdict> {
+        board_lines(to, shell).into_iter().map(|(_, verdict, _)| verdict).collect()
+    };
+    use Verdict::{Failed, Noted, Passed, Unverifiable};
+    let good = || shown((true, true));
+    assert_eq!(verdicts(Mode::MigVgpu, Fact::Known(good())), [Passed; 4]);
+    assert_eq!(verdicts(vgpu(VgpuSize::Same), Fact::Known(shown((false, false)))), [Passed; 4]);
+    // Nobody asked; nobody could; the next boot would undo it.
+    assert_eq!(board_lines(Mode::MigVgpu, Fact::Absent), []);
+    assert_eq!(verdicts(Mode::MigVgpu, Fact::unknown("no login")), [Unverifiable; 2]);
+    assert_eq!(verdicts(Mode::MigVgpu, Fact::Known(shown((true, false)))), [Failed, Passed, Failed, Passed]);
+    assert_eq!(verdicts(vgpu(VgpuSize::Same), Fact::Known(shown((false, true)))), [Failed, Passed, Failed, Passed]);
+    let altered = |alter: fn(&mut GpuShellView)| {
+        let mut shell = good();
+        alter(shell.gpus.get_mut(&at(0x3b)).unwrap());
+        let lines = board_lines(Mode::MigVgpu, Fact::Known(shell));
+        (lines[0].1, lines[1].1, lines[1].2.clone())
+    };
+    let (mig, _, _) = altered(|gpu| gpu.mig.pending = Fact::unknown("x"));
+    assert_eq!(mig, Unverifiable);
+    let (mig, _, _) = altered(|gpu| gpu.mig = Switch { current: Fact::Absent, pending: Fact::Absent });
+    assert_eq!(mig, Failed);
+    let sick: [(fn(&mut GpuShellView), &str); 5] = [
+        (|gpu| gpu.ecc.pending = Fact::Known(false), "another state is pending"),
+        (|gpu| gpu.ecc.current = Fact::unknown("x"), "ECC not known"),
+        (|gpu| gpu.remap_failed = Fact::Known(true), "the board is broken"),
+        (|gpu| gpu.remap_failed = Fact::unknown("x"), "not known: "),
+        (|gpu| gpu.remap_pending = Fact::Known(true), "waits for a reset"),
+    ];
+    for (alter, words) in sick {
+        let (mig, health, said) = altered(alter);
+        assert_eq!((mig, health), (Passed, Noted), "{said}");
+        assert!(said.contains(words) && health.opens(), "{said}");
+    }
+    let mut one = good();
+    one.gpus.remove(&at(0xd8));
+    one.unread = vec!["Unable to determine the device handle".into()];
+    let lines = board_lines(Mode::MigVgpu, Fact::Known(one));
+    assert_eq!((lines[2].1, lines[2].2.contains("device handle")), (Unverifiable, true), "{lines:?}");
+}
+
+#[test]
+fn vcenter_and_a_shell_that_contradict_each_other_are_both_not_believed() {
+    let plan = planned((A100, Set::Same, Mode::MigVgpu), ShellWay::Direct, |_, _| {});
+    let host = &plan.hosts[0];
+    let signature = |set: Set, mig| {
+        let mut view = crate::support::seen::host(A100, &[(0x3b, set.clone()), (0xd8, set)]);
+        view.shell = Fact::Known(shown(mig));
+        let lines = gate(host, None, &view);
+        lines.into_iter().find(|line| line.check == GateCheck::Signature).unwrap()
+    };
+    assert_eq!(signature(Set::Mig, (true, true)).verdict, Verdict::Passed);
+    let lags = signature(Set::Mig, (false, false));
+    assert_eq!(lags.verdict, Verdict::Unverifiable);
+    assert!(lags.evidence.contains("nvidia-smi shows it off, vCenter on"), "{}", lags.evidence);
+    assert_eq!(signature(Set::Same, (true, true)).verdict, Verdict::Unverifiable);
+    // Nothing shows a contradiction: it is not as wished.
+    assert_eq!(signature(Set::Same, (false, true)).verdict, Verdict::Failed);
+}
+
+/// Somebody has switched a board before us, which the shell shows when it is looked at: only the reboot
+/// is left, and it is said.
+#[test]
+fn what_somebody_else_has_switched_is_found_at_the_shell() {
+    let plan = planned((A100, Set::Same, Mode::MigVgpu), ShellWay::Direct, |_, _| {});
+    let host = &plan.hosts[0];
+    let seen = |mig| {
+        let mut view = crate::support::seen::host(A100, &[(0x3b, Set::Same), (0xd8, Set::Same)]);
+        view.uuid = Fact::Known(host.uuid.clone());
+        view.in_maintenance = Fact::Known(true);
+        view.shell = Fact::Known(shown(mig));
+        let memory = Memory { begun: true, maintenance: OurMaintenance::Closed, ..Memory::default() };
+        let steps = visit(host, &record("esx-01", view.clone()), &memory, &around(&fleet(vec![]), "esx-01"));
+        (steps.unwrap().steps, waits_for_reboot(host, &view, &memory).unwrap())
+    };
+    let lines = ["0000:3b:00.0 MIG on", "0000:d8:00.0 MIG on"];
+    let (steps, waits) = seen((false, true));
+    assert_eq!(waits, lines);
+    assert!(!steps.iter().any(|step| matches!(step, Step::SetMig { .. })), "{steps:?}");
+    assert!(matches!(&steps[0], Step::Reboot { pending, .. } if *pending == lines), "{steps:?}");
+    let (steps, waits) = seen((false, false));
+    assert!(waits.is_empty() && steps.iter().any(|step| matches!(step, Step::SetMig { on: true, .. })), "{steps:?}");
 }
 
 /// A VM that came between: MIG is switched on an empty host alone.
