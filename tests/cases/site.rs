@@ -1,11 +1,14 @@
 //! A site in which hosts go from one mode to another, with or without VMs, and what has to be true
 //! afterwards: as the world says it, never the engine.
 
-use poolwright::plan::{Fate, Plan, Reason};
-use poolwright::rollout::Exit;
+use std::time::Duration;
 
-use crate::support::lab::{Lab, PASSWORD, USER};
+use poolwright::plan::{Fate, Plan, Reason};
+use poolwright::rollout::{self, Exit};
+
+use crate::support::lab::{DIRECT, Lab, PASSWORD, USER};
 use crate::support::look::{self, Gpu};
+use crate::support::person;
 use crate::support::replay::Replay;
 
 /// A mode as documents write it, and what the world then shows of a GPU.
@@ -19,14 +22,27 @@ pub struct Mode {
 }
 
 /// The modes; transitions name them by their place.
-pub const MODES: [Mode; 3] = [
+pub const MODES: [Mode; 4] = [
     Mode { yaml: "{passthrough: {label: train}}", active: true, label: "train", graphics: "direct", size: "none" },
     Mode { yaml: "{vgpu: {size: same}}", active: false, label: "", graphics: "sharedDirect", size: "sameSize" },
     Mode { yaml: "{vgpu: {size: mixed}}", active: false, label: "", graphics: "sharedDirect", size: "mixedSize" },
+    Mode { yaml: "{migVgpu: {}}", active: false, label: "", graphics: "sharedDirect", size: "multiInstanceGpu" },
 ];
 
+/// The place of MIG in [`MODES`].
+pub const MIG: usize = 3;
+
 /// From and to, as places in [`MODES`].
-pub const TRANSITIONS: [(usize, usize); 6] = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+pub const TRANSITIONS: [(usize, usize); 12] =
+    [(0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3), (2, 0), (2, 1), (2, 3), (3, 0), (3, 1), (3, 2)];
+
+/// How the shell of the hosts is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Ssh,
+    /// A person types what is asked for, some minutes later, and says so.
+    Hand,
+}
 
 /// What has to become of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,13 +83,14 @@ pub struct Site<'a> {
     pub vms: Vec<Guest>,
     /// More of the world, `actors: [...]`.
     pub world: &'a str,
+    pub way: Way,
 }
 
 impl<'a> Site<'a> {
     /// One empty host with two GPUs, all of the pool.
     pub fn of(version: &'a str, model: &'a str, (from, to): (usize, usize), readings: &'a str) -> Self {
         let (from, to, vms) = (MODES[from], MODES[to], Vec::new());
-        Self { version, model, from, to, readings, hosts: 1, gpus: 2, select: "all", vms, world: "" }
+        Self { version, model, from, to, readings, hosts: 1, gpus: 2, select: "all", vms, world: "", way: Way::Ssh }
     }
 
     pub fn lab(&self) -> Lab {
@@ -124,6 +141,7 @@ spec:
             - names: "esx-[01-{hosts:02}]"
               driver: {{component: NVD-AIE-800, version: 580.95.02}}
               gpus: [{{model: {model}, count: {gpus}, mode: {mode}}}]
+              shell: {{users: [{{name: root, password: lab}}]}}
               boot: {{down: 90s, flaps: 1, stale: 40s, storage: 30s, agent: 20s}}
             # The roomiest: DRS moves VMs there.
             - names: stranger
@@ -146,6 +164,7 @@ metadata: {{name: lab}}
 spec:
   vcenter: {{address: vc.lab, credentials: {{user: {USER}, password: "env:LAB"}}}}
   pace: {{hostStable: 20s}}
+  shell: {shell}
 ---
 apiVersion: poolwright/v1
 kind: GpuPool
@@ -158,25 +177,34 @@ spec:
   vms: {{mayStop: [{{name: "keep-*"}}, {{name: "late-*"}}], onMismatch: leaveOff}}
   rollout: {{maxUnavailable: 1, maxReboots: 2}}
 "#,
-            mode = self.to.yaml
+            mode = self.to.yaml,
+            shell = if self.way == Way::Ssh { DIRECT } else { "{way: handoff}" },
         )
     }
 
     /// Plan, apply, plan again.
-    pub async fn walk(&self, case: &str) -> Plan {
+    pub async fn walk(&self, case: &str) -> (Plan, Lab) {
         let lab = self.lab();
         let plan = lab.plan().await;
         assert_eq!(plan.hosts.len(), self.hosts as usize, "{case}: {:#?} {:#?}", plan.not_acted, plan.findings);
         self.assert_fates(case, &plan);
-        self.apply(case, &lab, plan).await
+        (self.apply(case, &lab, plan).await, lab)
     }
 
     /// Applies a plan, and looks at what the world says of it.
     pub async fn apply(&self, case: &str, lab: &Lab, plan: Plan) -> Plan {
         // As a file: what is applied is what was approved.
         let plan = Plan::from_bytes(&plan.to_bytes()).unwrap();
-        let state = lab.apply(&plan).await.unwrap();
+        let state = match self.way {
+            Way::Ssh => lab.apply(&plan).await,
+            Way::Hand => person::with(lab, None, async |engine| rollout::apply(engine, &plan).await).await,
+        };
+        let state = state.unwrap();
         assert_eq!(state.exit(), Exit::Done, "{case}: {state:#?}");
+        if self.way == Way::Hand {
+            // The run goes on as soon as it sees what it needs; the person has the rest of the lines to type.
+            tokio::time::sleep(Duration::from_secs(600)).await;
+        }
 
         let after = lab.world.snapshot();
         let to = self.to;
@@ -191,6 +219,7 @@ spec:
             }
         }
         look::assert_released(case, &after, &plan);
+        look::assert_shells_as_before(case, lab);
         look::assert_only_managed(case, lab, &plan);
         look::assert_within_bounds(case, lab, &plan);
         if plan.hosts.iter().any(|host| host.host.name.as_str() == "esx-01") {

@@ -5,9 +5,10 @@ use poolwright::model::HostName;
 use poolwright::plan::{Plan, Reason};
 use poolwright::rollout::{Exit, HostPhase};
 
-use super::site::{Becomes, Guest, Site, TRANSITIONS};
-use crate::support::look;
+use super::site::{Becomes, Guest, MIG, Site, TRANSITIONS, Way};
+use crate::support::lab::USER;
 use crate::support::readings;
+use crate::support::{look, person};
 
 /// A VM as every transition has it.
 fn vm(name: &str, becomes: Becomes, spec: impl Into<String>) -> Guest {
@@ -23,6 +24,26 @@ fn types(model: &str) -> [String; 4] {
         other => panic!("{other}"),
     };
     sizes.map(|size| format!("{stem}-{size}c"))
+}
+
+/// Types of MIG-backed vGPU of a model: half of its memory, and the smallest.
+fn mig_types(model: &str) -> [&'static str; 2] {
+    match model {
+        "h100-nvl-94" => ["nvidia_h100l-3-47c", "nvidia_h100l-1-12c"],
+        "a100-pcie-80" => ["grid_a100d-3-40c", "grid_a100d-1-10c"],
+        other => panic!("{other}"),
+    }
+}
+
+/// Reboots that a transition takes where nothing is rebound without one: MIG of a board waits for one, and is
+/// switched while the driver owns the GPU.
+fn reboots(model: &str, transition: (usize, usize)) -> u32 {
+    match (model, transition) {
+        ("a100-pcie-80", (0, MIG) | (MIG, 0)) => 2,
+        ("a100-pcie-80", (_, MIG) | (MIG, _)) => 1,
+        (_, (0, _) | (_, 0)) => 1,
+        _ => 0,
+    }
 }
 
 /// A VM with a vGPU that does not move.
@@ -42,7 +63,10 @@ fn guests(model: &str, (from, to): (usize, usize)) -> Vec<Guest> {
     let [half, quarter, odd, small] = types(model);
     let mut guests = vec![vm("web-1", Moves, "moveTakes: 90s"), vm("off-1", Nothing, "folder: lab")];
     let moves = |vgpu: &str| vm("serve-1", Moves, format!("devices: [{{vgpu: {vgpu}}}]"));
+    let [third, seventh] = mig_types(model);
     match (from, to) {
+        (MIG, _) => guests.extend([moves(third), stays("late-1", LeftOff, seventh)]),
+        (1 | 2, MIG) => guests.extend([moves(&quarter), stays("late-1", LeftOff, &quarter)]),
         (0, _) => guests.push(passed("late-1", LeftOff)),
         (_, 0) => guests.extend([moves(&quarter), stays("late-1", LeftOff, &quarter)]),
         // Of this size fewer fit where sizes may differ: five on the one GPU, four of them afterwards.
@@ -78,7 +102,12 @@ async fn transition(model: &str, at: usize) {
             vms: guests(model, TRANSITIONS[at]),
             ..Site::of(version, model, TRANSITIONS[at], &readings)
         };
-        site.walk(&format!("{version} {model} {} -> {} under {readings}", site.from.yaml, site.to.yaml)).await;
+        let case = format!("{version} {model} {} -> {} under {readings}", site.from.yaml, site.to.yaml);
+        let (plan, lab) = site.walk(&case).await;
+        let (expected, boots) = (reboots(model, TRANSITIONS[at]), lab.world.tally().hosts["esx-01"].boots);
+        assert_eq!(plan.hosts[0].reboots.expected, expected, "{case}: {:?}", plan.hosts[0].reboots);
+        // Under other readings a GPU is rebound without one, or takes one more; the bound holds for all.
+        assert!(readings != "{}" || boots == expected, "{case}: {boots}");
     }
 }
 
@@ -95,16 +124,48 @@ macro_rules! transitions {
 transitions! {
     h100_passthrough_to_same_size = "h100-nvl-94" 0;
     h100_passthrough_to_mixed_size = "h100-nvl-94" 1;
-    h100_same_size_to_passthrough = "h100-nvl-94" 2;
-    h100_same_size_to_mixed_size = "h100-nvl-94" 3;
-    h100_mixed_size_to_passthrough = "h100-nvl-94" 4;
-    h100_mixed_size_to_same_size = "h100-nvl-94" 5;
+    h100_passthrough_to_mig = "h100-nvl-94" 2;
+    h100_same_size_to_passthrough = "h100-nvl-94" 3;
+    h100_same_size_to_mixed_size = "h100-nvl-94" 4;
+    h100_same_size_to_mig = "h100-nvl-94" 5;
+    h100_mixed_size_to_passthrough = "h100-nvl-94" 6;
+    h100_mixed_size_to_same_size = "h100-nvl-94" 7;
+    h100_mixed_size_to_mig = "h100-nvl-94" 8;
+    h100_mig_to_passthrough = "h100-nvl-94" 9;
+    h100_mig_to_same_size = "h100-nvl-94" 10;
+    h100_mig_to_mixed_size = "h100-nvl-94" 11;
     a100_passthrough_to_same_size = "a100-pcie-80" 0;
     a100_passthrough_to_mixed_size = "a100-pcie-80" 1;
-    a100_same_size_to_passthrough = "a100-pcie-80" 2;
-    a100_same_size_to_mixed_size = "a100-pcie-80" 3;
-    a100_mixed_size_to_passthrough = "a100-pcie-80" 4;
-    a100_mixed_size_to_same_size = "a100-pcie-80" 5;
+    a100_passthrough_to_mig = "a100-pcie-80" 2;
+    a100_same_size_to_passthrough = "a100-pcie-80" 3;
+    a100_same_size_to_mixed_size = "a100-pcie-80" 4;
+    a100_same_size_to_mig = "a100-pcie-80" 5;
+    a100_mixed_size_to_passthrough = "a100-pcie-80" 6;
+    a100_mixed_size_to_same_size = "a100-pcie-80" 7;
+    a100_mixed_size_to_mig = "a100-pcie-80" 8;
+    a100_mig_to_passthrough = "a100-pcie-80" 9;
+    a100_mig_to_same_size = "a100-pcie-80" 10;
+    a100_mig_to_mixed_size = "a100-pcie-80" 11;
+}
+
+/// The transitions that need a shell, of which a person does that part.
+#[tokio::test(start_paused = true)]
+async fn by_hand_on_each_generation() {
+    for model in ["h100-nvl-94", "a100-pcie-80"] {
+        for transition in TRANSITIONS.into_iter().filter(|(from, to)| [*from, *to].contains(&MIG)) {
+            let person = person::actors(&["esx-01", "esx-02"], transition.1 == MIG, 1);
+            let (hosts, vms) = (2, guests(model, transition));
+            let site =
+                Site { hosts, vms, way: Way::Hand, world: &person, ..Site::of("8.0.3", model, transition, "{}") };
+            let case = format!("by hand, {model} {} -> {}", site.from.yaml, site.to.yaml);
+            let (plan, lab) = site.walk(&case).await;
+            assert_eq!(plan.hosts[0].reboots.expected, reboots(model, transition), "{case}");
+            let log = lab.world.log();
+            assert!(log.iter().all(|write| write.call != "SshLogin" && write.call != "StartService"), "{case}");
+            let asked = log.iter().filter(|write| write.call == "LogUserEvent" && write.who == USER).count();
+            assert_eq!(asked, 2, "{case}: once for each host");
+        }
+    }
 }
 
 /// A VM that may not be stopped and cannot move: its host is refused by the plan, and nothing is done to
@@ -116,6 +177,7 @@ async fn a_vm_that_may_not_be_stopped_refuses_its_host_and_no_other() {
             let [_, quarter, ..] = types(model);
             let stays = match transition.0 {
                 0 => passed("own-1", Becomes::Stops),
+                MIG => stays("own-1", Becomes::Stops, mig_types(model)[0]),
                 _ => stays("own-1", Becomes::Stops, &quarter),
             };
             let vms = vec![vm("web-1", Becomes::Moves, "moveTakes: 90s"), stays];
@@ -142,21 +204,24 @@ async fn beside_a_gpu_of_somebody_else() {
         for readings in readings::pairs().iter().filter(|readings| readings.contains("hostDefaultNeeded: no")) {
             let site = Site { select: "{count: 1}", ..Site::of("8.0.3", "a100-pcie-80", transition, readings) };
             let case = format!("one of two, {} -> {} under {readings}", site.from.yaml, site.to.yaml);
-            let plan = site.walk(&case).await;
+            let (plan, _) = site.walk(&case).await;
             assert_eq!(plan.hosts[0].target.others.len(), 1, "{case}");
         }
     }
 }
 
-/// A reading that changes no journal is no reading of ours. `deviceType` must change none: the whole
-/// list is sent as it was read, which means the same under both.
+/// Readings that must change no journal: the whole list is sent as it was read, which means the same to a
+/// server that merges and to one that replaces; and a password is given in the way in which it is asked for.
+const THE_SAME: [&str; 2] = ["deviceType", "sshPassword"];
+
+/// Any other reading that changes no journal is no reading of ours.
 #[tokio::test(start_paused = true)]
 async fn each_reading_changes_a_journal_or_must_not() {
     let defaults = journals(&readings::only(0, 0)).await;
     for (switch, (name, values)) in readings::SWITCHES.iter().enumerate() {
         for value in 1..values.len() {
             let differs = journals(&readings::only(switch, value)).await != defaults;
-            assert_eq!(differs, *name != "deviceType", "{name}: {}", values[value]);
+            assert_eq!(differs, !THE_SAME.contains(name), "{name}: {}", values[value]);
         }
     }
 }
@@ -181,6 +246,11 @@ async fn journals(readings: &str) -> Vec<Vec<String>> {
             world: "actors: [{who: somebody, host: esx-01, once: {method: ExitMaintenanceMode_Task}, after: 15s, \
                     does: {powerOn: {vm: thief-1}}}]",
             ..of((1, 2))
+        },
+        // A vCenter that does not look again at the GPUs when it is asked to.
+        Site {
+            world: "faults: [{method: RefreshGraphicsManager, times: 9999, then: {fault: HostConfigFault}}]",
+            ..of((1, MIG))
         },
     ];
     let mut journals = Vec::new();

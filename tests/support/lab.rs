@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use poolwright::base::net::Network;
 use poolwright::document::Document;
 use poolwright::inventory::Site;
 use poolwright::model::{Finding, HostRef, Observed, Severity};
@@ -83,14 +84,16 @@ impl Lab {
     }
 
     pub async fn try_connect(&self) -> Result<Fleet, ConnectError> {
+        self.connect_over(self.network.clone()).await
+    }
+
+    /// Connects over a network that is not the lab's own: vCenter and the shells of hosts.
+    pub async fn connect_over(&self, network: impl Network + 'static) -> Result<Fleet, ConnectError> {
         let password = SecretString::from(PASSWORD);
         let (site, clock) = (&self.site.spec, self.world.clock());
-        let fleet = Fleet::connect(&self.site.name, site, USER, password, &self.network, clock).await?;
+        let fleet = Fleet::connect(&self.site.name, site, USER, password, &network, clock).await?;
         Ok(match site.shell.as_ref().and_then(|shell| Shells::of(shell).unwrap()) {
-            Some(shells) => {
-                let shells = shells.with_credentials().await.unwrap();
-                fleet.with_shells(shells, Arc::new(SimNetwork::new(self.world.clone())))
-            }
+            Some(shells) => fleet.with_shells(shells.with_credentials().await.unwrap(), Arc::new(network)),
             None => fleet,
         })
     }

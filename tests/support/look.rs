@@ -59,6 +59,21 @@ pub fn assert_released(case: &str, snapshot: &Value, plan: &Plan) {
     }
 }
 
+/// The SSH service and the monitoring daemon of every host are as they were, and what MIG will be is what it
+/// is.
+pub fn assert_shells_as_before(case: &str, lab: &Lab) {
+    let after = lab.world.snapshot();
+    for (id, before) in lab.before["hosts"].as_object().unwrap() {
+        for what in ["ssh", "monitor"] {
+            assert_eq!(after["hosts"][id][what], before[what], "{case}: {what} of {}", before["name"]);
+        }
+        for gpu in gpus(&after, before["name"].as_str().unwrap()) {
+            let mig = &gpu.whole["graphics"];
+            assert_eq!(mig["mig"], mig["migPending"], "{case}: {} {}", before["name"], gpu.address);
+        }
+    }
+}
+
 /// Nothing was written to hosts outside the plan, and no GPU outside it is another than before.
 pub fn assert_only_managed(case: &str, lab: &Lab, plan: &Plan) {
     let managed: BTreeSet<&str> = plan.hosts.iter().map(|host| host.host.name.as_str()).collect();

@@ -5,6 +5,7 @@ pub mod lab;
 pub mod look;
 pub mod pairwise;
 mod peer;
+pub mod person;
 pub mod readings;
 pub mod replay;
 pub mod seen;

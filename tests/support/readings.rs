@@ -3,13 +3,15 @@
 use super::pairwise;
 
 /// Each switch with its values; the first is the default.
-pub const SWITCHES: [(&str, &[&str]); 7] = [
+pub const SWITCHES: [(&str, &[&str]); 9] = [
     ("deviceType", &["merge", "replace"]),
     ("whilePassthrough", &["ignored", "stored", "refused"]),
     ("rebind", &["never", "idle"]),
     ("hostDefaultNeeded", &["no", "yes"]),
     ("haInMaintenance", &["unset", "runs"]),
     ("vmFaults", &["inTask", "inCall"]),
+    ("migVisible", &["afterRefresh", "atOnce"]),
+    ("sshPassword", &["keyboardInteractive", "password"]),
     ("fieldLag", &["0s", "7s"]),
 ];
 
