@@ -407,6 +407,11 @@ pub struct AbortArgs {
     /// The run, as `status` shows it; without it the only unfinished run
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
+    /// Leave this host to somebody as it stands, where its visit cannot go on: what was changed for its
+    /// shell is put back, and the mark of the run goes. A host in maintenance mode stays in it; plan it
+    /// again with `rollout.foundInMaintenance: change`, or see to it by hand
+    #[arg(long, value_name = "HOST")]
+    pub give_up: Option<String>,
     #[command(flatten)]
     pub args: RunArgs,
 }

@@ -26,6 +26,7 @@ fn what(event: &Event) -> Option<Text> {
             Resumed::Journal => "the run goes on from its journal".to_owned(),
             Resumed::Live => "the run goes on from the markers on the hosts".to_owned(),
             Resumed::Retry { host } => format!("{host} is visited again"),
+            Resumed::GiveUp { host } => format!("{host} is left to somebody, as it stands"),
             Resumed::Abort => "what is not changed yet is given back".to_owned(),
         }),
         Event::HostHeld { why } => toned(Tone::Warn, format!("held: {why}")),
@@ -75,6 +76,7 @@ fn what(event: &Event) -> Option<Text> {
         Event::HostReleased { outcome } => match outcome {
             Outcome::Converged => toned(Tone::Good, "given back, verified".to_owned()),
             Outcome::AlreadyConverged => toned(Tone::Good, "is as the plan wants it".to_owned()),
+            Outcome::GivenUp => toned(Tone::Warn, "left to somebody, as it stands".to_owned()),
             Outcome::AsItWas => toned(Tone::Warn, "given back as it was".to_owned()),
         },
         Event::Halted { why } => toned(Tone::Warn, why.clone()),

@@ -3,7 +3,7 @@
 use super::{Again, Paper, Table, Text, Tone, quoted, words};
 use crate::model::HostName;
 use crate::plan::{self, Verdict};
-use crate::rollout::{HostPhase, HostState, LeftAs, RunState, Stage, StepKind};
+use crate::rollout::{HostPhase, HostState, LeftAs, Outcome, RunState, Stage, StepKind};
 
 /// Writes the report of a run; `at_work` is the process that works on it now: until that ends, nothing
 /// else can be done with the run.
@@ -59,7 +59,8 @@ pub fn run_summary(state: &RunState) -> Text {
     let mut text = Text::default();
     for (number, what, tone) in [
         (number(HostState::is_converged), "as the plan wants it", Tone::Good),
-        (number(|host| matches!(host.phase, HostPhase::Done { .. }) && !host.is_converged()), "as it was", Tone::Plain),
+        (number(|host| host.phase == HostPhase::Done { outcome: Outcome::AsItWas }), "as it was", Tone::Plain),
+        (number(|host| host.phase == HostPhase::Done { outcome: Outcome::GivenUp }), "given up", Tone::Warn),
         (number(|host| matches!(host.phase, HostPhase::Failed { .. })), "failed", Tone::Bad),
         (number(|host| matches!(host.phase, HostPhase::Refused { .. })), "changed since the plan", Tone::Warn),
         (number(|host| matches!(host.phase, HostPhase::Held { .. })), "held", Tone::Warn),
@@ -158,6 +159,10 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             } else {
                 paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
                 paper.line(4, again.line(&format!("resume {run} --retry {}", quoted(name.as_str()))));
+                if !host.is_released() {
+                    paper.say(2, "or see to it by hand: this takes the mark of the run off, and nothing else:");
+                    paper.line(4, again.line(&format!("abort {run} --give-up {}", quoted(name.as_str()))));
+                }
             }
         }
     }

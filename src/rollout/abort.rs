@@ -78,6 +78,39 @@ impl Run<'_> {
         self.give_back(host, &record, Outcome::AsItWas).await
     }
 
+    /// Leaves a host to somebody as it stands: what no visit can go on with, a person does. What was
+    /// changed to get to the shell is put back, what else was changed is named, and the marker goes.
+    pub(super) async fn give_up(&mut self, host: &HostPlan) -> Result<(), RunError> {
+        let record = self.read(host).await;
+        let known = match self.recall(host, &record) {
+            Ok(known) => known,
+            Err(held) => return self.hold(host, held).await,
+        };
+        if let Some(marker) = known.marker {
+            self.adopt(host, marker)?;
+        }
+        match entering(&record) {
+            Ok(None) => {}
+            Ok(Some(task)) => {
+                let what = format!("it enters maintenance mode ({}): abort the run, or wait", task.id);
+                return self.hold(host, Held::Taken { what }).await;
+            }
+            Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
+        }
+        self.put_back(host).await?;
+        let record = self.read(host).await;
+        self.disarm_vms(host, &record)?;
+        self.disarm(host, &record)?;
+        for comp in self.state_of(host).armed.clone() {
+            let found = "given up: somebody sees to it".to_owned();
+            self.rec.host(&host.host.name, Event::LeftAlone { comp, found })?;
+        }
+        match self.unmark(host).await? {
+            Ok(()) => self.rec.host(&host.host.name, Event::HostReleased { outcome: Outcome::GivenUp }),
+            Err(why) => self.hold(host, Held::MarkerNotWritten { why: why.to_string() }).await,
+        }
+    }
+
     /// Cancels the entering that we asked for. A host that goes on entering is not given back: it would
     /// stand closed with nobody's mark on it.
     pub(super) async fn stop_entering(&self, host: &HostPlan, record: &HostRecord) -> Result<(), String> {

@@ -111,6 +111,15 @@ pub async fn abort(engine: Engine<'_>, id: &RunId) -> Result<RunState, RunError>
     again(engine, id, Way::GoBack).await
 }
 
+/// Leaves a host whose visit cannot go on to somebody, as it stands: what can be put back is, and the
+/// marker goes. The host stays as it is, in maintenance mode if it is.
+///
+/// # Errors
+/// As [`resume`], and [`RunError::NotFailed`].
+pub async fn give_up(engine: Engine<'_>, id: &RunId, host: &HostName) -> Result<RunState, RunError> {
+    again(engine, id, Way::GiveUp(host.clone())).await
+}
+
 /// Takes the run of a plan up again from the markers on its hosts: journal and state are gone.
 ///
 /// # Errors
@@ -153,6 +162,7 @@ enum Way {
     Retry(HostName),
     Confirm(HostName),
     GoBack,
+    GiveUp(HostName),
 }
 
 async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, RunError> {
@@ -166,6 +176,7 @@ async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, Run
         Way::GoOn | Way::Confirm(_) => Resumed::Journal,
         Way::Retry(host) => Resumed::Retry { host: host.clone() },
         Way::GoBack => Resumed::Abort,
+        Way::GiveUp(host) => Resumed::GiveUp { host: host.clone() },
     };
     if entries.is_empty() {
         // The process died between spending the plan and the first line: nothing was done.
@@ -174,7 +185,7 @@ async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, Run
         engine.check_site(&plan)?;
         return match way {
             Way::GoOn => apply_into(engine, &plan, dir, journal).await,
-            Way::Retry(host) => Err(RunError::NotFailed { host, run: id.clone() }),
+            Way::Retry(host) | Way::GiveUp(host) => Err(RunError::NotFailed { host, run: id.clone() }),
             Way::Confirm(host) => Err(RunError::NotAwaited { host, run: id.clone() }),
             // To give back what was never taken starts nothing.
             Way::GoBack => {
@@ -198,7 +209,10 @@ async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, Run
         Way::Confirm(host) if !state.hosts.get(host).is_some_and(HostState::is_awaited) => {
             return Err(RunError::NotAwaited { host: host.clone(), run: id.clone() });
         }
-        Way::Confirm(_) | Way::GoOn | Way::GoBack => {}
+        Way::GiveUp(host) if !state.hosts.get(host).is_some_and(HostState::is_on_our_hands) => {
+            return Err(RunError::NotFailed { host: host.clone(), run: id.clone() });
+        }
+        Way::Confirm(_) | Way::GoOn | Way::GoBack | Way::GiveUp(_) => {}
     }
     let resumed = engine.resumed(how);
     let mut rec = Recorder::go_on(journal, state, engine.sink, engine.clock);
@@ -211,6 +225,7 @@ async fn again(engine: Engine<'_>, id: &RunId, way: Way) -> Result<RunState, Run
         Way::GoOn | Way::Confirm(_) => run.go().await,
         Way::Retry(host) => run.go_retrying(&host).await,
         Way::GoBack => run.go_back().await,
+        Way::GiveUp(host) => run.go_giving_up(&host).await,
     }
 }
 

@@ -225,6 +225,11 @@ pub enum Resumed {
     },
     /// To give back what is not changed yet.
     Abort,
+    /// To leave a host to somebody, as it stands.
+    GiveUp {
+        /// Which.
+        host: HostName,
+    },
 }
 
 /// The facts a visit was planned from, short.
@@ -366,6 +371,8 @@ pub enum Outcome {
     AlreadyConverged,
     /// Not changed: the visit ended before its first mode was written.
     AsItWas,
+    /// As it stands: somebody takes it over by hand.
+    GivenUp,
 }
 
 /// How the fleet stands when the process ends in order.

@@ -41,7 +41,7 @@ mod visit;
 mod vms;
 
 pub use dir::{Reach, RunDir, Spent, StateDir, StateError};
-pub use engine::{Engine, abort, apply, apply_into, confirm, resume, resume_from_live, retry, status};
+pub use engine::{Engine, abort, apply, apply_into, confirm, give_up, resume, resume_from_live, retry, status};
 pub use error::RunError;
 pub use event::{
     Compensation, Entry, Event, FailureClass, Header, How, Outcome, Resumed, RunOutcome, SeenFacts, Signal,

@@ -250,6 +250,7 @@ impl fmt::Display for HostPhase {
             Self::Done { outcome: Outcome::Converged } => f.write_str("done"),
             Self::Done { outcome: Outcome::AlreadyConverged } => f.write_str("as it should be"),
             Self::Done { outcome: Outcome::AsItWas } => f.write_str("as it was"),
+            Self::Done { outcome: Outcome::GivenUp } => f.write_str("given up"),
         }
     }
 }

@@ -93,6 +93,21 @@ impl Run<'_> {
         self.finish(ended)
     }
 
+    /// Leaves a host to somebody.
+    pub(super) async fn go_giving_up(mut self, name: &HostName) -> Result<RunState, RunError> {
+        let second = self.interrupt.clone();
+        let plan = self.plan;
+        let ended = match plan.hosts.iter().find(|host| host.host.name == *name) {
+            Some(host) => tokio::select! {
+                biased;
+                () = second.second() => Ok(()),
+                ended = Box::pin(self.give_up(host)) => ended,
+            },
+            None => Ok(()),
+        };
+        self.finish(ended)
+    }
+
     fn finish(mut self, ended: Result<(), RunError>) -> Result<RunState, RunError> {
         ended?;
         self.note_signal()?;

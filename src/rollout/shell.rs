@@ -313,7 +313,8 @@ impl Run<'_> {
         let comp = Compensation::Monitor;
         let step = Step::StartMonitor;
         let event = match self.daemon_now(host, &step).await? {
-            Ok(Some(true)) => Event::LeftAlone { comp, found: "it runs already".to_owned() },
+            // By a reboot, or by somebody: as it was before.
+            Ok(Some(true)) => Event::Undone { comp },
             Ok(None) => Event::LeftAlone { comp, found: "not installed any more".to_owned() },
             Ok(Some(false)) => {
                 let ran = self.run_command(host, Command::StartMonitor).await?;
@@ -359,13 +360,9 @@ impl Run<'_> {
             let record = self.read(host).await;
             let seen = view_of(&record).map(|view| (ssh_runs(view), view.service_system.known()));
             let why = match seen {
-                Ok((Some(false), _)) if sent => {
-                    self.rec.host(name, Event::Undone { comp })?;
-                    return Ok(None);
-                }
+                // By us, or by a reboot: as it was before.
                 Ok((Some(false), _)) => {
-                    let found = "it does not run any more".to_owned();
-                    self.rec.host(name, Event::LeftAlone { comp, found })?;
+                    self.rec.host(name, Event::Undone { comp })?;
                     return Ok(None);
                 }
                 // Asked again at each look: stopping what is stopped harms nobody.

@@ -187,7 +187,13 @@ impl RunState {
                 self.signal = None;
                 self.halted = None;
                 self.finished = None;
-                self.aborting = *how == Resumed::Abort;
+                self.aborting = matches!(how, Resumed::Abort | Resumed::GiveUp { .. });
+                // A person looks after it: their word opens the shell for one more login.
+                if let Resumed::Retry { host } = how
+                    && let Some(host) = self.hosts.get_mut(host)
+                {
+                    host.shell_ended = None;
+                }
             }
             Event::Signal { signal } => self.signal = Some(*signal),
             Event::Halted { why } => self.halted = Some(why.clone()),
@@ -211,6 +217,11 @@ impl RunState {
 }
 
 impl HostState {
+    /// Whether its visit stopped before its end, with something of ours on the host perhaps.
+    pub fn is_on_our_hands(&self) -> bool {
+        matches!(self.phase, HostPhase::Left { .. } | HostPhase::Failed { .. })
+    }
+
     /// Whether the visit stopped because a person is to type something.
     pub fn is_awaited(&self) -> bool {
         let waits = matches!(self.phase, HostPhase::Left { at: Stage::AwaitingHandoff, .. });

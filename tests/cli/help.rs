@@ -49,6 +49,7 @@ fn every_option_is_known_to_a_test() {
         "--documents",
         "--done",
         "--from-live",
+        "--give-up",
         "--handoff-wait",
         "--help",
         "--json-into",

@@ -167,8 +167,13 @@ pub fn event() -> impl Strategy<Value = Event> {
         }),
         prop_oneof![Just(Signal::Interrupt), Just(Signal::Terminate)].prop_map(|signal| Event::Signal { signal }),
         left_as().prop_map(|left_as| Event::HostLeft { left_as }),
-        prop_oneof![Just(Outcome::Converged), Just(Outcome::AlreadyConverged), Just(Outcome::AsItWas)]
-            .prop_map(|outcome| Event::HostReleased { outcome }),
+        prop_oneof![
+            Just(Outcome::Converged),
+            Just(Outcome::AlreadyConverged),
+            Just(Outcome::AsItWas),
+            Just(Outcome::GivenUp)
+        ]
+        .prop_map(|outcome| Event::HostReleased { outcome }),
         Just(Event::Halted { why: "esx-1 failed".to_owned() }),
         Just(Event::RunFinished { outcome: RunOutcome::WorkLeft }),
     ]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use poolwright::model::HostName;
 use poolwright::plan::Plan;
-use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, RunError, RunState, Stage, StepKind, interrupt};
+use poolwright::rollout::{
+    self, Compensation, Event, Exit, HostPhase, Outcome, RunError, RunState, Stage, StepKind, interrupt,
+};
 
 use super::scene::{Scene, Watch, asked, closed, failure, host_of, interrupted, marker, resume, watched};
 use crate::support::lab::{DIRECT, Lab, Silent, USER};
@@ -155,13 +157,53 @@ async fn a_wrong_password_is_tried_once_and_nothing_is_disturbed() {
     assert_eq!((logins(&lab), asked(&lab, "EnterMaintenanceMode_Task"), asked(&lab, "ShutdownGuest")), (1, 0, 0));
     assert_eq!((shell(&lab, 1).0, marker(&lab, 1)), (false, String::new()));
     assert!(watch.events().iter().any(|event| matches!(event, Event::ShellLoginFailed { .. })));
-    // Whoever tries again in this run does not log in again.
+    // Whoever goes on does not log in again; only a person who says that the cause is gone does, once.
+    let again = resume(&lab).await;
+    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 1));
     let host = HostName::from("esx-01");
     let again = lab.run(async |engine| rollout::retry(engine, &state.run, &host).await).await.unwrap();
-    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 1));
-    let why = failure(host_of(&again, 1));
-    assert!(why.contains("not used again in this run"), "{why}");
-    assert_eq!((shell(&lab, 1).0, closed(&lab, 1)), (false, false));
+    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 2));
+    assert_eq!((shell(&lab, 1).0, closed(&lab, 1), asked(&lab, "ShutdownGuest")), (false, false, 0));
+}
+
+/// A login that is lost once, on a host that is changed: a person's word goes on with it.
+#[tokio::test(start_paused = true)]
+async fn a_login_that_failed_on_a_changed_host_is_tried_again_at_a_persons_word() {
+    let world = "faults: [{face: ssh, method: login, onCall: 2, then: dropBefore}]";
+    let (lab, plan) = Scene { world, model: A100, ..by_shell() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    assert_eq!((state.exit(), closed(&lab, 1)), (Exit::HostsLeft, true));
+    assert!(host_of(&state, 1).shell_ended.is_some());
+    assert_eq!(resume(&lab).await.exit(), Exit::HostsLeft);
+    let host = HostName::from("esx-01");
+    let state = lab.run(async |engine| rollout::retry(engine, &state.run, &host).await).await.unwrap();
+    assert_eq!((state.exit(), marker(&lab, 1)), (Exit::Done, String::new()), "{state:#?}");
+    assert_eq!(shell(&lab, 1), (false, "running".to_owned()));
+}
+
+/// Where no visit goes on a person takes the host over: it stays as it is, without a mark, and nothing of
+/// the way to its shell is left.
+#[tokio::test(start_paused = true)]
+async fn a_host_is_left_to_somebody_as_it_stands() {
+    let world = "faults: [{face: ssh, method: login, onCall: 2, then: dropBefore}]";
+    let (lab, plan) = Scene { world, model: A100, ..by_shell() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let run = state.unwrap().run;
+    let nobody = HostName::from("esx-09");
+    let wrong = lab.run(async |engine| rollout::give_up(engine, &run, &nobody).await).await;
+    assert!(matches!(wrong, Err(RunError::NotFailed { .. })), "{wrong:?}");
+    let host = HostName::from("esx-01");
+    let state = lab.run(async |engine| rollout::give_up(engine, &run, &host).await).await.unwrap();
+    assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::GivenUp });
+    assert_eq!((state.exit(), closed(&lab, 1), marker(&lab, 1)), (Exit::Done, true, String::new()));
+    assert_eq!((shell(&lab, 1), host_of(&state, 1).armed.len()), ((false, "running".to_owned()), 0));
+    let left: Vec<String> = host_of(&state, 1).left_alone.iter().map(|(comp, _)| comp.to_string()).collect();
+    assert_eq!(left, ["maintenance mode"]);
+    // Once given up it is nobody's.
+    let again = lab.run(async |engine| rollout::give_up(engine, &run, &host).await).await;
+    assert!(matches!(again, Err(RunError::NotFailed { .. })), "{again:?}");
+    assert_eq!(asked(&lab, "ExitMaintenanceMode_Task"), 0);
 }
 
 #[tokio::test(start_paused = true)]
