@@ -4,7 +4,7 @@ use super::blocks::vm_name;
 use super::device::Gap;
 use super::room::{Bay, Berth, Guest, NoRoom, Room, vgpu};
 use super::{GpuSetting, HostTarget};
-use crate::catalog::{Combination, FitMode, TypeKind, catalog};
+use crate::catalog::{Combination, FitMode, catalog};
 use crate::model::{Fact, Firmware, GraphicsType, HostName, HostView, Mode, PciAddress, VgpuMode, VmGpuDevice, VmView};
 
 /// From this framebuffer on the BAR of a GPU does not fit below 4 GB (vsphere-gpu §1.15), GB.
@@ -92,9 +92,9 @@ impl<'a> After<'a> {
     fn device(&self, device: &VmGpuDevice) -> Option<String> {
         match device {
             VmGpuDevice::Vgpu { name, .. } => {
-                let kind = catalog().vgpu_type(name).map(|(_, vgpu)| &vgpu.kind);
-                let time_sliced = matches!(kind, None | Some(TypeKind::TimeSliced { .. }));
-                let fits = self.bays().any(|mode| (mode == FitMode::MigVgpu) != time_sliced);
+                // Of a type that the catalogue does not know the mode is not known either: the host decides.
+                let vgpu = catalog().vgpu_type(name).map(|(_, vgpu)| vgpu);
+                let fits = self.bays().any(|mode| vgpu.is_none_or(|vgpu| mode.takes(vgpu)));
                 (!fits).then(|| format!("no GPU will offer vGPU {name}"))
             }
             VmGpuDevice::DirectPath { id, .. } => {

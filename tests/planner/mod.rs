@@ -6,6 +6,7 @@ mod findings;
 mod fleet;
 mod gate;
 mod mig;
+mod mig_vms;
 mod random;
 mod slots;
 mod transitions;
