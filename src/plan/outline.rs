@@ -55,21 +55,31 @@ pub(super) fn steps(steps: &[Step], work: &Work, reboots: &Reboots) -> Vec<Outli
         // After a reboot the size mode may be as wished already.
         let perhaps = rebooted && matches!(step, Step::SetGraphics { .. });
         lines.push(Outline { does: step.to_string(), expects: expects(step), perhaps });
-        rebooted |= matches!(step, Step::Reboot { .. });
+        let reboots_now = matches!(step, Step::Reboot { .. });
         if Some(at) == last && reboots.most > reboots.expected {
             lines.extend(once_more(work));
+        } else if reboots_now && !rebooted && Some(at) != last && work.may_ignore {
+            // The reboot that comes anyhow activates it.
+            lines.push(ignored());
         }
+        rebooted |= reboots_now;
     }
     lines
 }
 
+fn again(does: &str, expects: &str) -> Outline {
+    Outline { does: does.to_owned(), expects: expects.to_owned(), perhaps: true }
+}
+
+fn ignored() -> Outline {
+    again("set graphics again", "the graphics type was ignored while the GPU was passed through")
+}
+
 /// What a reboot may show to be due, with the reboot that it takes.
 fn once_more(work: &Work) -> Vec<Outline> {
-    let again =
-        |does: &str, expects: &str| Outline { does: does.to_owned(), expects: expects.to_owned(), perhaps: true };
     let mut lines = Vec::new();
     if work.may_ignore {
-        lines.push(again("set graphics again", "the graphics type was ignored while the GPU was passed through"));
+        lines.push(ignored());
         lines.push(again("reboot once more", "the type is configured and not active"));
     }
     if !work.may_hide.is_empty() {

@@ -228,7 +228,7 @@ impl fmt::Display for Step {
             Self::SetMig { gpus, on, way, .. } => {
                 let by = match way {
                     ShellWay::Direct => "through the shell",
-                    ShellWay::Handoff => "by hand: the commands are printed",
+                    ShellWay::Handoff => "by hand, the commands are printed",
                 };
                 write!(f, "switch MIG {} {by}: {}", if *on { "on" } else { "off" }, addresses(gpus))
             }

@@ -138,6 +138,7 @@ fn the_login_comes_before_anything_is_disturbed_and_again_after_each_reboot() {
                 "set host default type shared to sharedDirect; graphics type sharedDirect: {gpus} (again after the reboot, if the host ignores it now)"
             ),
             &format!("reboot, to activate passthrough off, type sharedDirect: {gpus}"),
+            "set graphics again",
             login,
             "stop the NVIDIA monitoring daemon, if it runs",
             &format!("switch MIG on through the shell: {gpus}"),
@@ -153,7 +154,7 @@ fn the_login_comes_before_anything_is_disturbed_and_again_after_each_reboot() {
         does(&back),
         [
             "enter maintenance mode",
-            &format!("switch MIG off by hand: the commands are printed: {gpus}"),
+            &format!("switch MIG off by hand, the commands are printed: {gpus}"),
             &format!("reboot, to activate MIG off: {gpus}"),
             &format!("set passthrough on: {gpus}"),
             &format!("reboot, to activate passthrough on: {gpus}"),
@@ -199,7 +200,7 @@ fn a_reboot_for_another_gpu_is_followed_by_a_switch_of_mig() {
         steps[2..4],
         [
             "reboot, to activate passthrough on: 0000:d8:00.0",
-            "switch MIG on by hand: the commands are printed: 0000:3b:00.0"
+            "switch MIG on by hand, the commands are printed: 0000:3b:00.0"
         ],
         "{steps:?}"
     );
@@ -216,7 +217,7 @@ fn boards_are_switched_on_together_before_the_last_reboot() {
     let plan = make(&desired(vec![pool(A100, 2, Mode::MigVgpu, &["esx-01"])]), &fleet(vec![("esx-01", view.clone())]));
     let steps = does(&plan);
     let switches: Vec<&&str> = steps.iter().filter(|does| does.starts_with("switch")).collect();
-    assert_eq!(switches, [&"switch MIG on by hand: the commands are printed: 0000:3b:00.0, 0000:d8:00.0"]);
+    assert_eq!(switches, [&"switch MIG on by hand, the commands are printed: 0000:3b:00.0, 0000:d8:00.0"]);
     let mut twin = Twin::new(view, PLAIN);
     twin.view.uuid = Fact::Known("uuid-esx-01".into());
     run(&mut twin, &plan.hosts[0], &mut Memory::default(), Death::Never).unwrap();

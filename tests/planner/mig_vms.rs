@@ -84,7 +84,7 @@ fn a_vm_with_a_gpu_instance_starts_again_on_a_host_that_stays_in_mig() {
     });
     assert!(matches!(fate(&plan), Fate::Stops { .. }), "{:?}", fate(&plan));
     let steps: Vec<&str> = plan.hosts[0].steps.iter().map(|step| step.does.as_str()).collect();
-    assert!(steps.contains(&"switch MIG on by hand: the commands are printed: 0000:d8:00.0"), "{steps:?}");
+    assert!(steps.contains(&"switch MIG on by hand, the commands are printed: 0000:d8:00.0"), "{steps:?}");
     assert_eq!(*steps.last().unwrap(), format!("start serve-1 (vGPU {MIG_HALF})"));
 }
 

@@ -1,5 +1,7 @@
 //! Reports of facts that no simulated world is needed for.
 
+mod mig;
+
 use poolwright::model::{ClusterView, Drs, DrsOverride, Fact, ManagedBy, MoRef, Observed, PowerState, VmView};
 use poolwright::report::{self, Paper};
 
