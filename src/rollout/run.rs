@@ -66,7 +66,7 @@ impl Run<'_> {
         let ended = tokio::select! {
             biased;
             () = second.second() => Ok(()),
-            ended = Box::pin(self.hosts()) => ended,
+            ended = Box::pin(self.hosts(None)) => ended,
         };
         self.finish(ended)
     }
@@ -121,13 +121,15 @@ impl Run<'_> {
         if let Some(host) = plan.hosts.iter().find(|host| host.host.name == *name) {
             self.visit(host).await?;
         }
-        self.hosts().await
+        self.hosts(Some(name)).await
     }
 
-    async fn hosts(&mut self) -> Result<(), RunError> {
+    /// Visits hosts, but for one that was visited just now.
+    async fn hosts(&mut self, visited: Option<&HostName>) -> Result<(), RunError> {
         let plan = self.plan;
         // What a process that died left behind comes before anything new.
-        for host in plan.hosts.iter().filter(|host| self.is_unfinished(host)).collect::<Vec<_>>() {
+        let left_behind = |host: &&HostPlan| self.is_unfinished(host) && visited != Some(&host.host.name);
+        for host in plan.hosts.iter().filter(left_behind).collect::<Vec<_>>() {
             if self.must_stop()? {
                 return Ok(());
             }

@@ -83,7 +83,8 @@ fn another_host_key_than_the_pinned_one() {
     assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 0, "no login was tried");
 }
 
-/// ESXi locks an account after a few wrong logins: one try in the whole run, and none when it goes on.
+/// ESXi locks an account after a few wrong logins: one try, none when the run goes on, and one more each
+/// time that a person says so.
 #[test]
 fn a_wrong_password_is_tried_once() {
     let site = SITE
@@ -91,12 +92,30 @@ fn a_wrong_password_is_tried_once() {
     assert_ne!(site, SITE);
     let folder = refused("a wrong password", &site, WORLD);
     assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 1);
+    let _ = folder.run(&format!("resume {} --world world.yaml", folder.run_id())).expect(10);
+    assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 1);
     let retry = format!("resume {} --retry esx-h100-11 --world world.yaml", folder.run_id());
     insta::assert_snapshot!("a wrong password, again", folder.run(&retry).expect(10).shown());
-    assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 1);
+    assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 2);
     for (path, content) in folder.files().iter().filter(|(path, _)| !path.ends_with("inventories/lab.yaml")) {
         assert!(!String::from_utf8_lossy(content).contains("marked-wr0ng"), "{}", path.display());
     }
+}
+
+/// It was right before the reboot, and is not answered after it: the host is not stuck for that.
+#[test]
+fn a_login_that_fails_on_the_way() {
+    let fault = "  faults: [{face: ssh, method: login, object: esx-a100-12, onCall: 2, then: dropBefore}]\n";
+    let profile = A100_MIG.replace("\"esx-a100-*\"", "esx-a100-12");
+    let folder = one(&profile, SITE, &world_with(fault));
+    let left = folder.run(APPLY).expect(10);
+    let next = left.stdout.lines().map(str::trim).find(|line| line.contains("--retry")).unwrap();
+    assert!(left.stdout.contains("next: set the login right"), "{}", left.stdout);
+    insta::assert_snapshot!(
+        "a login that fails on the way",
+        folder.run(next.strip_prefix("poolwright ").unwrap()).expect(0).shown()
+    );
+    assert_eq!(did(&folder, "esx-a100-12", "RebootHost_Task"), 1);
 }
 
 #[test]
@@ -212,4 +231,16 @@ fn a_person_says_so_and_nothing_was_typed() {
     assert_eq!(did(&folder, "esx-a100-12", "RebootHost_Task"), 1);
     let other: Ended = folder.run(&done.replace("esx-a100-12", "esx-a100-11")).expect(3);
     assert!(other.stderr.contains("esx-a100-11"), "{}", other.stderr);
+}
+
+/// A host that is visited again, and then waits for a person, is not taken up a second time at once.
+#[test]
+fn a_person_is_asked_once_by_a_retry() {
+    let fault = "  faults: [{method: EnterMaintenanceMode_Task, object: esx-h100-11, then: {taskFault: Timedout}}]\n";
+    let folder = one(H100_MIG, &by_hand(SITE), &world_with(fault));
+    let failed = folder.run(APPLY).expect(10);
+    let next = failed.stdout.lines().map(str::trim).find(|line| line.contains("--retry")).unwrap();
+    let again = folder.run(next.strip_prefix("poolwright ").unwrap()).expect(10);
+    assert_eq!(again.stderr.matches("a person is asked").count(), 1, "{}", again.stderr);
+    assert!(again.stdout.contains("esx-h100-11: waiting for a person"), "{}", again.stdout);
 }
