@@ -68,4 +68,4 @@ pub use types::{
     Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NotActed, Outline, Plan, PoolCapacity,
     Reason, Reboots, SlowFacts, SlowGpu,
 };
-pub use visit::{Refusal, Visit, visit, waits_for_reboot};
+pub use visit::{Refusal, Visit, is_as_planned, visit, waits_for_reboot};

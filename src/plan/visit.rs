@@ -62,7 +62,10 @@ pub enum Refusal {
         most: u32,
     },
     /// A reboot changed nothing of what was pending; it is never repeated.
-    #[error("the reboot had no effect on {}", grouped(pending).join("; "))]
+    #[error(
+        "the reboot had no effect on {}; once that is set right and the host rebooted by hand, its visit goes on",
+        grouped(pending).join("; ")
+    )]
     RebootWithoutEffect {
         /// What is still pending.
         pending: Vec<String>,
@@ -243,6 +246,15 @@ pub fn waits_for_reboot(host: &HostPlan, view: &HostView, memory: &Memory) -> Re
         waits.extend(Need::of(gpu, view, &devices, memory)?.stuck);
     }
     Ok(waits)
+}
+
+/// Whether the facts that the plan rests on are as they were.
+///
+/// # Errors
+/// [`Refusal::Unreadable`]: it cannot be told.
+pub fn is_as_planned(host: &HostPlan, view: &HostView) -> Result<bool, Refusal> {
+    let devices = Devices::of(view)?;
+    Ok(identity(host, view, &devices).is_ok() && changes(&host.slow, view, &devices)?.is_none())
 }
 
 /// The reboot that was asked for and is not proven, while its task runs, the host is down or was seen

@@ -59,6 +59,7 @@ fn what(event: &Event) -> Option<Text> {
             toned(Tone::Warn, format!("a person is asked to type {commands} at its shell"))
         }
         Event::HandoffConfirmed => plain("a person says that it is done".to_owned()),
+        Event::HandoffWithdrawn { evidence } => plain(format!("the hand-off is withdrawn: {evidence}")),
         Event::HandoffSeen { evidence } => toned(Tone::Good, format!("the hand-off is done: {evidence}")),
         Event::ShellLoginFailed { error } => {
             toned(Tone::Bad, format!("its shell is not used again in this run: {error}"))

@@ -5,7 +5,7 @@ use super::run::{Deadline, Run};
 use super::step::{Attempt, StepEnd};
 use super::visit::view_of;
 use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
-use crate::model::{Fact, HostRecord, HostView};
+use crate::model::{Fact, HostRecord, HostView, MigKind, ShellWay};
 use crate::plan::{self, GateCheck, HostPlan, Impact, OurMaintenance, Reboots, Refusal, Step, Visit};
 
 impl Run<'_> {
@@ -43,6 +43,10 @@ impl Run<'_> {
         if let Some(marker) = known.marker.clone() {
             self.adopt(host, marker)?;
         }
+        if self.only_asked(host, &record) {
+            let evidence = "nothing was typed: the host is as the plan found it".to_owned();
+            self.rec.host(&host.host.name, Event::HandoffWithdrawn { evidence })?;
+        }
         if self.state_of(host).changed {
             return self.leave(host).await;
         }
@@ -57,7 +61,8 @@ impl Run<'_> {
         let reboots = Reboots { expected: 0, most: host.reboots.most, why: Vec::new() };
         let visit = Visit { impact: Impact::Maintenance, steps, reboots };
         self.begin(host, &record, view, visit, known.memory)?;
-        if self.state_of(host).memory.maintenance == OurMaintenance::Asked
+        // Also where it seems to be closed, or opened: what runs decides.
+        if self.state_of(host).memory.maintenance != OurMaintenance::NotAsked
             && let Err(why) = self.stop_entering(host, &record).await
         {
             return self.hold(host, Held::Taken { what: format!("it still enters maintenance mode: {why}") }).await;
@@ -76,6 +81,21 @@ impl Run<'_> {
         let record = self.read(host).await;
         self.disarm(host, &record)?;
         self.give_back(host, &record, Outcome::AsItWas).await
+    }
+
+    /// Whether all that was done to the modes of a host is that a person was asked, who has not begun: of
+    /// MIG that a driver keeps vCenter shows it. Of a board nothing would show it.
+    fn only_asked(&self, host: &HostPlan, record: &HostRecord) -> bool {
+        let state = self.state_of(host);
+        let writes = [StepKind::SetPassthrough, StepKind::SetGraphics, StepKind::SetMig, StepKind::Reboot];
+        let asked = state.running.as_ref().is_some_and(|running| {
+            matches!(running.step, Step::SetMig { way: ShellWay::Handoff, kind: MigKind::Driver, .. })
+        });
+        let as_planned = |view| plan::is_as_planned(host, view) == Ok(true);
+        state.is_awaited()
+            && asked
+            && !state.done.iter().any(|step| writes.contains(step))
+            && view_of(record).is_ok_and(as_planned)
     }
 
     /// Leaves a host to somebody as it stands: what no visit can go on with, a person does. What was

@@ -166,6 +166,11 @@ pub enum Event {
         /// What was read, or who said so.
         evidence: String,
     },
+    /// The person is not waited for any more, and has not begun: the host is as it was.
+    HandoffWithdrawn {
+        /// What was read.
+        evidence: String,
+    },
     /// A login to the shell of the host failed: the shell is not used again in this run, since another
     /// failure could lock the account.
     ShellLoginFailed {

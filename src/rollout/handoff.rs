@@ -16,8 +16,8 @@ use super::run::{Deadline, Run};
 use super::step::StepEnd;
 use super::visit::view_of;
 use super::{Event, FailureClass, How, RunError, StepKind, chain};
-use crate::model::{Fact, HostView, MigKind};
-use crate::plan::{Check, HostPlan, Step};
+use crate::model::{Connection, Fact, HostView, MigKind};
+use crate::plan::{Check, HostPlan, Step, Verify};
 use crate::shell::{Command, Query};
 
 /// Between two looks at a host that a person works on.
@@ -75,6 +75,8 @@ impl Run<'_> {
                         return self.failed(host, kind, FailureClass::Refused, why);
                     }
                     match step.check(host, view, &self.memory_of(host)) {
+                        // Others act while a person is waited for, who may reboot the host, too.
+                        Check::Refused { .. } if asked.is_some() && is_busy(view) => {}
                         Check::AlreadyDone { evidence } => {
                             return self.handed_back(host, kind, evidence, asked.is_some());
                         }
@@ -91,11 +93,16 @@ impl Run<'_> {
                     if asked.is_some() {
                         Box::pin(self.refresh(host, view)).await;
                     }
-                    match (board, self.is_confirmed(host)) {
-                        (true, _) => "a person to type the commands, and to say so".to_owned(),
-                        (false, false) => "a person to type the commands".to_owned(),
-                        (false, true) => "vCenter to show what a person has typed".to_owned(),
-                    }
+                    let open = match step.verify(host, view, &self.memory_of(host)) {
+                        Verify::Settling { waiting_for } | Verify::NotYet { waiting_for } => waiting_for.join("; "),
+                        Verify::Reached { .. } => "the host to be idle".to_owned(),
+                    };
+                    let who = match (board, self.is_confirmed(host)) {
+                        (true, _) => "a person to type the commands, and to say so",
+                        (false, false) => "a person to type the commands",
+                        (false, true) => "vCenter to show what a person says is typed",
+                    };
+                    format!("{who}: {open}")
                 }
             };
             let deadline = match asked {
@@ -109,6 +116,7 @@ impl Run<'_> {
             };
             self.note_signal()?;
             if deadline.passed() || self.rec.state.signal.is_some() {
+                self.said = Some(format!("waits for {waits_for}"));
                 return Ok(StepEnd::Stopped);
             }
             self.tell(host, Some(kind), &[waits_for], deadline, None);
@@ -177,4 +185,9 @@ impl Run<'_> {
         (view.in_maintenance == Fact::Known(false))
             .then(|| "somebody took the host out of maintenance mode while a person was waited for".to_owned())
     }
+}
+
+/// Whether the host is down, or a task runs on it: what it shows then may change by itself.
+fn is_busy(view: &HostView) -> bool {
+    view.connection != Fact::Known(Connection::Connected) || view.tasks.known().is_none_or(|tasks| !tasks.is_empty())
 }

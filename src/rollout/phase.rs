@@ -178,8 +178,11 @@ impl HostPhase {
                 Event::HostReleased { outcome },
             ) => Ok(Self::Done { outcome: *outcome }),
 
+            (Self::Left { at: Stage::AwaitingHandoff, left_as }, Event::HandoffWithdrawn { .. }) => {
+                Ok(Self::Left { at: Stage::InMaintenance, left_as: left_as.clone() })
+            }
             // Asked for elsewhere, or not at all.
-            (_, Event::HandoffConfirmed) => illegal(),
+            (_, Event::HandoffConfirmed | Event::HandoffWithdrawn { .. }) => illegal(),
 
             (
                 Self::Done { .. },
@@ -275,6 +278,7 @@ impl Event {
             Self::HandoffAsked { .. } => "HandoffAsked",
             Self::HandoffConfirmed => "HandoffConfirmed",
             Self::HandoffSeen { .. } => "HandoffSeen",
+            Self::HandoffWithdrawn { .. } => "HandoffWithdrawn",
             Self::ShellLoginFailed { .. } => "ShellLoginFailed",
             Self::GateRead { .. } => "GateRead",
             Self::Signal { .. } => "Signal",

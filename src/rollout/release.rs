@@ -92,6 +92,9 @@ impl Run<'_> {
         let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
         let gives_back = failed && (opened || !self.state_of(host).changed) || self.only_closes(host).await;
         let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
+        if matches!(self.state_of(host).phase, HostPhase::Working { stage: Stage::AwaitingHandoff }) {
+            notes.extend(self.said.take());
+        }
         notes.extend(self.put_back(host).await?);
         let record = self.read(host).await;
         // What still enters at our request is not given up yet.

@@ -75,6 +75,8 @@ pub struct HostState {
     /// The server's time when the last reboot was asked for: a reboot task queued since then is
     /// ours.
     pub reboot_asked: Option<Timestamp>,
+    /// VMs whose guests were asked to shut down.
+    pub asked_to_stop: Vec<MoRef>,
     /// What a person was asked for, and has not done yet.
     pub handoff: Option<Asked>,
     /// Why the shell of the host is not used any more in this run.
@@ -188,12 +190,6 @@ impl RunState {
                 self.halted = None;
                 self.finished = None;
                 self.aborting = matches!(how, Resumed::Abort | Resumed::GiveUp { .. });
-                // A person looks after it: their word opens the shell for one more login.
-                if let Resumed::Retry { host } = how
-                    && let Some(host) = self.hosts.get_mut(host)
-                {
-                    host.shell_ended = None;
-                }
             }
             Event::Signal { signal } => self.signal = Some(*signal),
             Event::Halted { why } => self.halted = Some(why.clone()),
@@ -241,6 +237,7 @@ impl HostState {
             marker: None,
             changed: false,
             reboot_asked: None,
+            asked_to_stop: Vec::new(),
             handoff: None,
             shell_ended: None,
             gate: Vec::new(),
@@ -281,6 +278,7 @@ impl HostState {
                 self.changed = false;
                 self.reboot_asked = None;
                 self.handoff = None;
+                self.asked_to_stop.clear();
             }
             Event::HandoffAsked { commands, confirm } => {
                 // Asked again: what was said before still holds.
@@ -293,6 +291,12 @@ impl HostState {
                 }
             }
             Event::HandoffSeen { .. } => self.handoff = None,
+            Event::HandoffWithdrawn { .. } => {
+                self.handoff = None;
+                self.running = None;
+                self.changed = false;
+                self.memory.begun = false;
+            }
             Event::ShellLoginFailed { error } => self.shell_ended = Some(error.clone()),
             Event::Armed { comp } if !self.armed.contains(comp) => {
                 self.armed.push(comp.clone());
@@ -357,6 +361,11 @@ impl HostState {
 
     fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {
         self.memory.started(step);
+        if let Step::StopVm { vm, .. } = step
+            && !self.asked_to_stop.contains(vm)
+        {
+            self.asked_to_stop.push(vm.clone());
+        }
         self.changed |= matches!(
             step,
             Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } | Step::Reboot { .. }

@@ -123,7 +123,12 @@ impl Run<'_> {
             };
             let step = Step::StartVm { vm: vm.clone(), name: name.clone(), gpus };
             match self.start_again(host, &step).await {
-                Ok(()) => self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Vm(vm) })?,
+                // Its guest may heed us later than we waited.
+                Ok(Started::Ran) if self.state_of(host).asked_to_stop.contains(&vm) => {
+                    let found = format!("{name} runs; it was asked to shut down, and may power off later");
+                    self.rec.host(&host.host.name, Event::LeftAlone { comp: Compensation::Vm(vm), found })?;
+                }
+                Ok(_) => self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Vm(vm) })?,
                 Err(why) => failed.push(format!("{name} was not started again: {why}")),
             }
         }
@@ -131,13 +136,14 @@ impl Run<'_> {
     }
 
     /// Powers a VM on, pinned to this host, and proves it.
-    async fn start_again(&mut self, host: &HostPlan, step: &Step) -> Result<(), String> {
+    async fn start_again(&mut self, host: &HostPlan, step: &Step) -> Result<Started, String> {
         let deadline = Deadline::of(step.deadline(&self.pace));
         let mut sent = false;
         loop {
             let record = self.read(host).await;
             let waiting_for = match self.look_at_start(host, step, &record, sent).await? {
-                Started::Yes => return Ok(()),
+                Started::Yes | Started::Ran if sent => return Ok(Started::Yes),
+                Started::Yes | Started::Ran => return Ok(Started::Ran),
                 Started::Due => {
                     match Box::pin(self.send(host, step, view_of(&record)?)).await {
                         Sent::Task(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
@@ -210,7 +216,10 @@ impl Run<'_> {
 
 /// How far a VM is that is to be started.
 enum Started {
+    /// It runs.
     Yes,
+    /// It runs, and nobody had to start it.
+    Ran,
     Due,
     NotYet(Vec<String>),
 }

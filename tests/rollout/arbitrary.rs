@@ -157,6 +157,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         any::<bool>()
             .prop_map(|confirm| Event::HandoffAsked { commands: vec!["nvidia-smi -mig 1".to_owned()], confirm }),
         Just(Event::HandoffConfirmed),
+        Just(Event::HandoffWithdrawn { evidence: "as it was".to_owned() }),
         Just(Event::HandoffSeen { evidence: "MIG on".to_owned() }),
         Just(Event::ShellLoginFailed { error: "refused".to_owned() }),
         Just(Event::GateRead {

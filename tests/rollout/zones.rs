@@ -242,3 +242,16 @@ async fn an_abort_whose_start_fails_can_be_repeated() {
     assert_given_back(&lab, &abort(&lab).await);
     assert_eq!(counts(&lab), [(true, 1, 1); 3]);
 }
+
+/// A guest may heed us after we have given up: the host is given back, and it is said.
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_may_still_shut_down_is_named() {
+    let vms = "[{name: train-1, host: esx-01, power: on, migrate: false, shutdownTakes: 6m, devices: [{vgpu: nvidia_h100l-23c}]}]";
+    let scene = Scene { names: "esx-01", to: "[{mode: {vgpu: {size: mixed}}}]", vms, ..Scene::default() };
+    let (lab, plan) = scene.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    assert_eq!((state.exit(), closed(&lab, 1), marker(&lab, 1)), (Exit::HostsLeft, false, String::new()));
+    let said: Vec<&str> = host_of(&state, 1).left_alone.iter().map(|(_, found)| found.as_str()).collect();
+    assert!(said.len() == 1 && said[0].contains("train-1 runs; it was asked to shut down"), "{said:?}");
+}
