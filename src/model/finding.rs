@@ -236,6 +236,7 @@ rules! {
     HOST_MISSING = ("PW-HOST-16", Error, false, "a host of the pool is not there");
     MIG_LOST = ("PW-MIG-01", Info, false, "MIG of this kind is lost at every reboot");
     MIG_BESIDE = ("PW-MIG-02", Error, false, "a reboot would take MIG from a GPU outside the pool");
+    MIG_NVLINK = ("PW-MIG-03", Info, false, "MIG-backed vGPUs have no NVLink");
     // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");

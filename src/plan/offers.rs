@@ -14,6 +14,13 @@ pub(super) fn judge(pool: &DesiredPool, hosts: &[(&HostName, &HostView)]) -> Vec
     let mut findings = Vec::new();
     for group in &pool.gpus {
         let Some(mode) = FitMode::of(&group.mode.value) else { continue };
+        // Rule VM-6: they run on such a board, each for itself.
+        if mode == FitMode::MigVgpu
+            && let Some(model) = catalog().model(&pool.gpu_model.value).filter(|model| model.nvlink.kind == "nvswitch")
+        {
+            let message = format!("MIG-backed vGPUs of {} have no NVLink among each other", model.name);
+            findings.push(Finding::new(&Rule::MIG_NVLINK, message).at(&group.mode.place));
+        }
         for offer in &group.offers {
             let unknown = |name: &&String| catalog().standing(name, None) == Standing::Unread;
             findings.extend(

@@ -1,15 +1,16 @@
 //! What cannot be read never makes a plan bolder.
 
 use poolwright::model::{
-    AssignmentPolicy, At, Desired, DriverPin, Fact, GpuSelect, HostView, Observed, PowerState, VgpuSize, VmView,
+    AssignmentPolicy, At, Desired, DriverPin, Fact, GpuSelect, HostView, Mode, Observed, PowerState, ShellWay,
+    VgpuSize, VmView,
 };
 use poolwright::plan::Plan;
 use serde_json::{Value, json};
 
 use super::findings::make;
 use crate::support::seen::{
-    H100, Set, desired, device, direct_path, dynamic, fleet, group, host, known, passthrough, passthru, place, pool,
-    text, vgpu, vm,
+    A100, H100, Set, desired, device, direct_path, dynamic, fleet, group, host, known, passthrough, passthru, place,
+    pool, text, vgpu, vm,
 };
 
 /// Paths of all facts in a value: objects with the one key `known`.
@@ -81,6 +82,8 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
     marked.marker = Fact::Known("{}".into());
     marked.in_maintenance = Fact::Known(true);
     let two = |set: Set| fleet(vec![("esx-01", one(set.clone())), ("esx-02", one(set))]);
+    let mig = |mode, shell| Desired { shell, ..desired(vec![pool(A100, 1, mode, &["esx-01"])]) };
+    let boards = |set| fleet(vec![("esx-01", host(A100, &[(0x3b, set)]))]);
     // VMs that move, that stop, and of each fate on one host.
     let vms = |scene: super::vms::Scene| (desired(vec![scene.pool.clone()]), scene.fleet());
     let (moves, moving) = vms(super::vms::Scene::new());
@@ -95,6 +98,9 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
         ("label", plain(passthrough(Some("a")), &["esx-01", "esx-02"]), two(Set::Passthrough(None))),
         ("size", plain(vgpu(VgpuSize::Mixed), &["esx-01", "esx-02"]), two(Set::Same)),
         ("old", plain(vgpu(VgpuSize::Mixed), &["esx-01"]), fleet(vec![("esx-01", old)])),
+        ("to MIG by the shell", mig(Mode::MigVgpu, ShellWay::Direct), boards(Set::Same)),
+        ("to MIG by hand", mig(Mode::MigVgpu, ShellWay::Handoff), boards(Set::Passthrough(None))),
+        ("from MIG", mig(passthrough(None), ShellWay::Direct), boards(Set::Mig)),
         ("marked", plain(vgpu(VgpuSize::Mixed), &["esx-01"]), fleet(vec![("esx-01", marked)])),
     ]
 }

@@ -31,6 +31,9 @@ fn direct(alter: impl FnOnce(&mut HostView)) -> Plan {
     planned((H100, Set::Same, Mode::MigVgpu), ShellWay::Direct, |view, _| alter(view))
 }
 
+/// A GPU of an NVSwitch baseboard.
+const SXM: Card = Card { model: "h100-sxm5-80", name: "NVIDIA H100 80GB HBM3", id: (0x2330, 0x16c1) };
+
 pub fn cases() -> Vec<Case> {
     vec![
         ("PW-SHELL-01", direct(|view| view.lockdown = Fact::Known(Lockdown::Strict)), &["lockdownStrict", "by SSH"]),
@@ -48,6 +51,11 @@ pub fn cases() -> Vec<Case> {
         ),
         ("PW-SHELL-06", direct(|view| known(&mut view.services).clear()), &["TSM-SSH"]),
         ("PW-MIG-01", direct(|_| {}), &["does not survive a reboot", "the host booted at 2026-11-01T03:00:00Z"]),
+        (
+            "PW-MIG-03",
+            planned((SXM, Set::Same, Mode::MigVgpu), ShellWay::Handoff, |_, _| {}),
+            &["H100 SXM5 80GB", "no NVLink"],
+        ),
         (
             "PW-MIG-02",
             planned((H100, Set::Passthrough(None), vgpu(VgpuSize::Same)), ShellWay::Direct, |view, pool| {

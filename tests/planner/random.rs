@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use poolwright::model::{At, Connection, Fact, FoundInMaintenance, GpuSelect, HostView, Mode, PowerState, VgpuSize};
+use poolwright::model::{
+    At, Connection, Desired, Fact, FoundInMaintenance, GpuSelect, HostView, Mode, PowerState, ShellWay, VgpuSize,
+};
 use poolwright::plan::{Memory, Plan, Reason, out_of_service};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -20,13 +22,24 @@ fn setting() -> impl Strategy<Value = Set> {
         Set::Passthrough(Some("old")),
         Set::Same,
         Set::Mixed,
+        Set::Mig,
         Set::Shared,
         Set::Basic,
     ])
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
-    select(vec![passthrough(None), passthrough(Some("train")), vgpu(VgpuSize::Same), vgpu(VgpuSize::Mixed)])
+    select(vec![
+        passthrough(None),
+        passthrough(Some("train")),
+        vgpu(VgpuSize::Same),
+        vgpu(VgpuSize::Mixed),
+        Mode::MigVgpu,
+    ])
+}
+
+fn way() -> impl Strategy<Value = ShellWay> {
+    select(vec![ShellWay::Direct, ShellWay::Handoff])
 }
 
 /// Something that happens to hosts.
@@ -57,7 +70,7 @@ const BUSES: [u8; 4] = [0x3b, 0x5e, 0x86, 0xd8];
 
 fn a_plan() -> impl Strategy<Value = Plan> {
     let hosts = proptest::collection::vec((setting(), setting(), mishap()), 1..=5);
-    (hosts, mode(), 0u32..4, 0u32..3, any::<bool>()).prop_map(|(hosts, mode, most, reboots, change)| {
+    (hosts, mode(), way(), 0u32..4, 0u32..3, any::<bool>()).prop_map(|(hosts, mode, way, most, reboots, change)| {
         let mut pool = pool(H100, 2, mode, &NAMES);
         pool.rollout.max_unavailable.value = most;
         pool.rollout.max_reboots.value = reboots;
@@ -69,7 +82,7 @@ fn a_plan() -> impl Strategy<Value = Plan> {
             mishap(&mut view);
             (name, view)
         });
-        make(&desired(vec![pool]), &fleet(hosts.collect()))
+        make(&Desired { shell: way, ..desired(vec![pool]) }, &fleet(hosts.collect()))
     })
 }
 
@@ -109,6 +122,8 @@ proptest! {
         death in 1usize..12,
         stays: bool,
         pending: bool,
+        way in way(),
+        left in proptest::collection::vec(any::<bool>(), 4),
     ) {
         let card: Card = if ampere { A100 } else { H100 };
         let gpus: Vec<(u8, Set)> = BUSES.into_iter().zip(starts).collect();
@@ -127,15 +142,22 @@ proptest! {
         }
         let mut pool = pool(card, gpus.len() as u32, passthrough(None), &["esx-01"]);
         pool.rollout.found_in_maintenance = FoundInMaintenance::Change;
+        pool.rollout.max_reboots.value = 4;
         let select = |bus| GpuSelect::Addresses(vec![At::new(at(bus), place(11))]);
         pool.gpus =
             gpus.iter().zip(wanted).take(chosen).map(|((bus, _), mode)| group(10, select(*bus), mode)).collect();
-        let wish = desired(vec![pool]);
+        let wish = Desired { shell: way, ..desired(vec![pool]) };
         let mut twin = Twin::new(view.clone(), readings);
+        // A guest may have left MIG on of a board that is passed through, of which nothing shows.
+        for ((bus, set), left) in gpus.iter().zip(left) {
+            if ampere && left && matches!(set, Set::Passthrough(_)) {
+                twin.mig.insert(at(*bus), (true, true));
+            }
+        }
         let plan = make(&wish, &fleet(vec![("esx-01", twin.view.clone())]));
         let Some(host) = plan.hosts.first() else {
-            // The one good reason here: the reboot would change a GPU outside the pool.
-            let spared = plan.findings.iter().any(|finding| finding.id.0 == "PW-GPU-14");
+            // The good reasons here: the reboot would change a GPU outside the pool.
+            let spared = plan.findings.iter().any(|finding| ["PW-GPU-14", "PW-MIG-02"].contains(&finding.id.0.as_str()));
             prop_assert!(plan.not_acted[0].reason == Reason::Converged || spared, "{:?}", plan.findings);
             return Ok(());
         };
@@ -146,6 +168,7 @@ proptest! {
         }
         prop_assert!(twin.reboots <= host.reboots.most, "{} {:#?}", twin.reboots, twin.log);
         prop_assert_eq!(&twin.view.in_maintenance, &view.in_maintenance);
+        prop_assert!(twin.monitor, "{:#?}", twin.log);
         let again = make(&wish, &fleet(vec![("esx-01", twin.view.clone())]));
         prop_assert!(again.hosts.is_empty() && again.not_acted[0].reason == Reason::Converged, "{:?} {:#?}", again.hosts, twin.log);
         prop_assert_eq!(out_of_service(&crate::support::seen::record("esx-01", twin.view)).is_some(), stays);

@@ -293,6 +293,88 @@ fn a_death_is_resumed_from_the_marker_alone() {
     }
 }
 
+/// The marker does not say which boards were switched: what the shell shows is found, a person is asked
+/// again, and no reboot is repeated.
+#[test]
+fn mig_is_resumed_from_the_marker_alone() {
+    for card in [H100, A100] {
+        for way in WAYS {
+            for (start, mode) in [
+                (Set::Passthrough(None), Mode::MigVgpu),
+                (Set::Mixed, Mode::MigVgpu),
+                (Set::Mig, vgpu(VgpuSize::Mixed)),
+                (Set::Mig, passthrough(None)),
+            ] {
+                let wish = wish(card, 1, mode, way);
+                for last in 1..=12 {
+                    let mut twin = Twin::new(host(card, &[(0x3b, start.clone())]), PLAIN);
+                    twin.view.uuid = Fact::Known("uuid-esx-01".into());
+                    let planned = make(&wish, &twin.view);
+                    let host = the_host(&planned);
+                    let mut memory = Memory::default();
+                    run(&mut twin, host, &mut memory, Death::After(last)).unwrap();
+                    memory = Memory {
+                        early_graphics_sent: false,
+                        last_reboot: None,
+                        mig: vec![],
+                        reboots: twin.reboots,
+                        ..memory
+                    };
+                    run(&mut twin, host, &mut memory, Death::Never).unwrap();
+                    assert_eq!(twin.reboots, host.reboots.expected, "{start:?} {way:?} {last}: {:?}", twin.log);
+                    twin.view.shell = Fact::Absent;
+                    assert_empty(&make(&wish, &twin.view));
+                }
+            }
+        }
+    }
+}
+
+/// Somebody else reboots the host while nobody of ours is at work.
+#[test]
+fn a_reboot_by_somebody_else_in_mid_visit_is_taken_as_it_comes() {
+    for card in [H100, A100] {
+        for way in WAYS {
+            for (mode, goal) in modes() {
+                for (_, start) in modes().into_iter().filter(|(_, set)| (*set == Set::Mig) != (goal == Set::Mig)) {
+                    let wish = wish(card, 1, mode.clone(), way);
+                    for last in 1..=12 {
+                        let mut twin = Twin::new(host(card, &[(0x3b, start.clone())]), PLAIN);
+                        twin.view.uuid = Fact::Known("uuid-esx-01".into());
+                        let planned = make(&wish, &twin.view);
+                        let host = the_host(&planned);
+                        let mut memory = Memory::default();
+                        run(&mut twin, host, &mut memory, Death::After(last)).unwrap();
+                        let open = twin.view.in_maintenance == Fact::Known(false);
+                        twin.reboot();
+                        let case = format!("{} {start:?} -> {goal:?} {way:?} {last}", card.model);
+                        match run(&mut twin, host, &mut memory, Death::Never) {
+                            Ok(_) => {}
+                            // MIG went with the boot, and the host is in service again.
+                            Err(Refusal::Blocked(why)) => {
+                                assert!(open && goal == Set::Mig && card.model == H100.model, "{case}: {why}");
+                                continue;
+                            }
+                            // Nothing was written yet, and the host is not that of the plan any more.
+                            Err(Refusal::Stale { .. }) => {
+                                assert!(!memory.begun && start == Set::Mig && card.model == H100.model, "{case}");
+                                continue;
+                            }
+                            Err(other) => panic!("{case}: {other} {:#?}", twin.log),
+                        }
+                        assert!(twin.monitor && memory.reboots <= host.reboots.most, "{case}: {:#?}", twin.log);
+                        twin.view.shell = Fact::Absent;
+                        let after = make(&wish, &twin.view);
+                        // After its release a host is nobody's: the next plan gives it back its MIG.
+                        let released = open && goal == Set::Mig && card.model == H100.model;
+                        assert!(after.hosts.is_empty() || released, "{case}: {:#?}", twin.log);
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a07_configured_and_not_active_is_one_reboot_and_no_write() {
     let mut view = host(H100, &[(0x3b, Set::Same)]);
