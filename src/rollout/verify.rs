@@ -26,14 +26,15 @@ impl Run<'_> {
             Step::Reboot { .. } => return Ok(self.verify_boot(host, step, deadline).await),
             // The task has ended: what is left is the way of the value into vCenter's copy.
             Step::EnterMaintenance { .. } => Deadline::of(Duration::from_secs(self.pace.read_back_s.into())),
-            Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } => {
-                Deadline::of(step.deadline(&self.pace) / WRITE_PARTS)
-            }
-            Step::StartClosing { .. }
-            | Step::StopVm { .. }
+            // What was lost on the way is sent again while time is left.
+            Step::SetPassthrough { .. }
+            | Step::SetGraphics { .. }
             | Step::StartShell
             | Step::StopMonitor
-            | Step::StartMonitor
+            | Step::SetMig { .. }
+            | Step::StartMonitor => Deadline::of(step.deadline(&self.pace) / WRITE_PARTS),
+            Step::StartClosing { .. }
+            | Step::StopVm { .. }
             | Step::VerifyHost
             | Step::ExitMaintenance
             | Step::StartVm { .. } => deadline,

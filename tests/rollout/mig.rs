@@ -371,3 +371,15 @@ async fn a_person_who_reboots_the_host_has_done_our_work() {
     assert_eq!((asked(&lab, "RebootHost_Task"), marker(&lab, 1)), (0, String::new()));
     assert!(watch.waits.lock().unwrap().iter().any(|wait| wait.contains("0000:17:00.0 MIG on")));
 }
+
+/// What is lost once on its way is sent again.
+#[tokio::test(start_paused = true)]
+async fn a_start_of_the_service_that_is_lost_is_asked_for_again() {
+    for then in ["dropBefore", "{lie: noEffect}"] {
+        let world = format!("faults: [{{method: StartService, then: {then}}}]");
+        let (lab, plan) = Scene { world: String::leak(world), ..by_shell() }.planned().await;
+        let (state, _) = watched(&lab, &plan).await;
+        assert_eq!(state.unwrap().exit(), Exit::Done, "{then}");
+        assert_eq!(shell(&lab, 1), (false, "running".to_owned()), "{then}");
+    }
+}

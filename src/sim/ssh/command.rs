@@ -38,6 +38,12 @@ pub(super) async fn run(world: &World, host: u32, user: &str, line: &str) -> Ran
         return Ran::Printed(Printed { stderr: "Killed\n".to_owned(), code: KILLED, ..Printed::default() });
     }
     let printed = world.look(|moment| moment.at_the_shell(host, &words, user, struck.hollow));
+    // What changes something is kept, as on the other faces: a world outlives the process that plays it.
+    if method != "nvidia-smi"
+        && let Err(error) = world.save()
+    {
+        tracing::warn!(%error, "the state of the world was not saved");
+    }
     if struck.drop_after {
         return Ran::Broken;
     }
