@@ -11,6 +11,7 @@
 //! ```
 
 mod devices;
+mod mig;
 mod names;
 mod site;
 mod transitions;

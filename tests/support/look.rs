@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use poolwright::plan::{HostPlan, Plan};
+use poolwright::sim::Write;
 use serde_json::Value;
 
-use super::lab::Lab;
+use super::lab::{Lab, USER};
 use super::replay::Replay;
 
 /// A GPU as the world has it.
@@ -97,11 +98,14 @@ pub fn assert_only_managed(case: &str, lab: &Lab, plan: &Plan) {
 
 /// What the world counts lies inside the plan's bounds, as the world's own log and tally tell it.
 pub fn assert_within_bounds(case: &str, lab: &Lab, plan: &Plan) {
-    let tally = lab.world.tally();
+    let (tally, log) = (lab.world.tally(), lab.world.log());
     let replay = Replay::of(lab);
     for host in &plan.hosts {
         let name = host.host.name.as_str();
-        let boots = tally.hosts[name].boots;
+        let theirs = |write: &&Write| {
+            write.effect && write.call == "RebootHost_Task" && write.object == name && write.who != USER
+        };
+        let boots = tally.hosts[name].boots - u32::try_from(log.iter().filter(theirs).count()).unwrap();
         assert!(boots <= host.reboots.most, "{case}: {name} booted {boots} times");
         let Some(told) = replay.hosts.get(name) else { continue };
         let (stops, moves) = (told.stops, told.moves);
