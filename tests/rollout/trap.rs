@@ -11,9 +11,11 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use poolwright::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
 use poolwright::rollout::{Entry, RunState, Sink, Waiting};
-use poolwright::sim::World;
+use poolwright::sim::{SimNetwork, World};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+
+use crate::support::tap::Tap;
 
 /// Where the client dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,12 +98,12 @@ impl Sink for Trap {
 }
 
 /// The network of a client that is in the trap.
-pub struct TrapNetwork<'a> {
-    pub inner: &'a dyn Network,
+pub struct TrapNetwork {
+    pub inner: Tap<SimNetwork>,
     pub trap: Trap,
 }
 
-impl Dial for TrapNetwork<'_> {
+impl Dial for TrapNetwork {
     fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, Result<Box<dyn Duplex>, DialError>> {
         let trap = self.trap.clone();
         if trap.is_dead() {
@@ -150,7 +152,7 @@ impl AsyncWrite for TrapStream {
     }
 }
 
-impl Network for TrapNetwork<'_> {
+impl Network for TrapNetwork {
     fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Exchange>, NetError> {
         Ok(Arc::new(TrapExchange { inner: self.inner.open(endpoint)?, trap: self.trap.clone() }))
     }
