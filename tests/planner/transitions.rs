@@ -179,6 +179,27 @@ fn reboots_of_mig_are_as_the_reference_says() {
     assert_eq!(count(A100, passed(), vgpu(VgpuSize::Same)), (reboot, 1, 3));
 }
 
+/// Idle devices are rebound: only the switch of the board takes a reboot, and what is due after a reboot is
+/// no reason for one.
+#[test]
+fn mig_takes_no_reboot_that_rebinding_spares() {
+    let rebinds = Readings { rebind: true, ..PLAIN };
+    for way in WAYS {
+        for (card, start, mode, reboots) in [
+            (A100, Set::Passthrough(None), Mode::MigVgpu, 1),
+            (A100, Set::Mig, passthrough(None), 1),
+            (H100, Set::Passthrough(None), Mode::MigVgpu, 0),
+            (H100, Set::Mig, passthrough(None), 0),
+        ] {
+            let mut view = host(card, &[(0x3b, start)]);
+            // So that the driver takes a GPU as one of vGPU at once.
+            known(&mut view.graphics_config).default_type = GraphicsType::SharedDirect;
+            let twin = converges(card, &view, &wish(card, 1, mode, way), rebinds, Death::Never);
+            assert_eq!(twin.reboots, reboots, "{:#?}", twin.log);
+        }
+    }
+}
+
 #[test]
 fn mig_that_a_guest_left_is_used_or_switched_off() {
     for way in WAYS {
