@@ -343,7 +343,8 @@ fn the_gate_reads_mig_at_the_shell_and_only_notes_what_was_not_known_before() {
     assert_eq!(mig, Unverifiable);
     let (mig, _, _) = altered(|gpu| gpu.mig = Switch { current: Fact::Absent, pending: Fact::Absent });
     assert_eq!(mig, Failed);
-    let sick: [(fn(&mut GpuShellView), &str); 5] = [
+    type Alter = fn(&mut GpuShellView);
+    let sick: [(Alter, &str); 5] = [
         (|gpu| gpu.ecc.pending = Fact::Known(false), "another state is pending"),
         (|gpu| gpu.ecc.current = Fact::unknown("x"), "ECC not known"),
         (|gpu| gpu.remap_failed = Fact::Known(true), "the board is broken"),
