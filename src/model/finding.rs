@@ -237,6 +237,7 @@ rules! {
     MIG_LOST = ("PW-MIG-01", Info, false, "MIG of this kind is lost at every reboot");
     MIG_BESIDE = ("PW-MIG-02", Error, false, "a reboot would take MIG from a GPU outside the pool");
     MIG_NVLINK = ("PW-MIG-03", Info, false, "MIG-backed vGPUs have no NVLink");
+    MIG_BEHIND = ("PW-MIG-04", Info, false, "MIG that waits on a board would go along behind passthrough");
     // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");
@@ -246,6 +247,7 @@ rules! {
     SHELL_HANDOFF = ("PW-SHELL-04", Info, false, "a person types the commands that switch MIG");
     SHELL_NOT_CHECKED = ("PW-SHELL-05", Info, false, "the PCIe link, ECC and rows of memory of GPUs are not checked");
     SHELL_SERVICE = ("PW-SHELL-06", Error, false, "the SSH service of the host is not listed");
+    SHELL_HIDDEN = ("PW-SHELL-07", Warning, false, "MIG that a guest has left on could not be switched off through the shell");
     SITE_FIELD = ("PW-SITE-01", Info, false, "the custom field definition will be created");
     ACCEPT_EXPIRED = ("PW-ACC-01", Warning, false, "an acceptance has expired");
     ACCEPT_UNUSED = ("PW-ACC-02", Info, false, "an acceptance that matches no finding");

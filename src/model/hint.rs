@@ -70,6 +70,7 @@ impl Rule {
                 "name a user for the host under `shell` of the Site, or leave `shell` out: a person then types"
             }
             "PW-SHELL-06" => "see what the user may not read; without `shell` in the Site a person types",
+            "PW-SHELL-07" => "set it right before the change; otherwise a person may have to type at the host",
             "PW-VM-01" | "PW-VM-03" | "PW-VM-07" => {
                 "allow it in `vms.mayStop` if it may be down, or move or power it off"
             }

@@ -33,7 +33,9 @@ pub(super) fn shell_open(host: &HostPlan, view: &HostView) -> Verify {
         (Err(gap), _) => waits(gap.to_string()),
         (Ok(false), _) => waits(format!("the service {SSH_SERVICE} to run")),
         (Ok(true), Fact::Known(shell)) => {
-            let open: Vec<String> = host.target.gpus.iter().filter_map(|gpu| unread(gpu, view, shell)).collect();
+            let of_pool = host.target.gpus.iter().filter_map(|gpu| unread(gpu, view, shell));
+            let beside = host.target.others.iter().filter_map(|gpu| waits_beside(*gpu, shell));
+            let open: Vec<String> = of_pool.chain(beside).collect();
             match open.is_empty() {
                 true => logged_in(shell),
                 false => Verify::NotYet { waiting_for: open },
@@ -64,6 +66,19 @@ fn unread(gpu: &GpuTarget, view: &HostView, shell: &ShellView) -> Option<String>
         Err(gap) => return why(gap),
     };
     [&mig.current, &mig.pending].into_iter().find_map(|fact| Gap::need(fact, "MIG").err().and_then(why))
+}
+
+/// A switch of MIG that waits for a reboot on a GPU outside the pool: ours would make it take effect.
+fn waits_beside(gpu: PciAddress, shell: &ShellView) -> Option<String> {
+    let mig = &shell.gpus.get(&gpu)?.mig;
+    match (&mig.current, &mig.pending) {
+        (Fact::Known(current), Fact::Known(pending)) if current != pending => Some(format!(
+            "{gpu}, which is not of the pool, to wait for no reboot (nvidia-smi: MIG {}, pending {})",
+            word(*current),
+            word(*pending)
+        )),
+        _ => None,
+    }
 }
 
 /// Whether the driver owns the GPU: the shell then shows it.

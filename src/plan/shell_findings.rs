@@ -4,7 +4,7 @@ use super::device::{Gap, addresses};
 use super::mig::SSH_SERVICE;
 use super::sheet::Sheet;
 use super::work::Work;
-use super::{HostPlan, HostTarget, Impact};
+use super::{GpuTarget, HostPlan, HostTarget, Impact};
 use crate::model::{
     Fact, Finding, HostName, HostView, Lockdown, MigKind, PciAddress, Rule, ShellWay, VgpuMode, counted,
 };
@@ -26,7 +26,16 @@ pub(super) fn judge(
     if impact >= Impact::Maintenance && !work.is_some_and(Work::gate_asks_shell) {
         sheet.add(sheet.here(&Rule::SHELL_NOT_CHECKED, Rule::SHELL_NOT_CHECKED.title));
     }
-    let Some(work) = work.filter(|work| work.switches_mig()) else { return };
+    if let Some(target) = target {
+        behind(sheet, work, target);
+    }
+    let Some(work) = work else { return };
+    if !work.may_hide.is_empty() && !work.switches_mig() {
+        hidden(sheet, view, way);
+    }
+    if !work.switches_mig() {
+        return;
+    }
     match way {
         ShellWay::Direct => {
             lockdown(sheet, view);
@@ -46,6 +55,61 @@ pub(super) fn judge(
         let mut finding = sheet.here(&Rule::MIG_LOST, message);
         finding.evidence.extend(boot);
         sheet.add(finding);
+    }
+}
+
+/// MIG that a guest may have left on behind passthrough: it shows once the driver owns the GPUs, on a host
+/// that is closed by then.
+fn hidden(sheet: &mut Sheet, view: &HostView, way: ShellWay) {
+    match (way, keeps_out(view)) {
+        (ShellWay::Direct, None) => {}
+        (ShellWay::Direct, Some(why)) => {
+            let message = format!("if a guest has left MIG on, it could not be switched off through the shell: {why}");
+            sheet.add(sheet.here(&Rule::SHELL_HIDDEN, message));
+        }
+        (ShellWay::Handoff, _) => {
+            let message =
+                "if a guest has left MIG on, it shows after the reboot, and a person is asked to switch it off";
+            sheet.add(sheet.here(&Rule::SHELL_HANDOFF, message));
+        }
+    }
+}
+
+/// Why nobody would get into the shell by SSH, as far as it can be told without a try.
+pub(super) fn keeps_out(view: &HostView) -> Option<String> {
+    match &view.lockdown {
+        Fact::Known(Lockdown::Disabled) => {}
+        Fact::Known(mode) => return Some(format!("the host is in lockdown mode ({mode})")),
+        Fact::Absent => return Some("its lockdown mode is not shown".to_owned()),
+        Fact::Unknown { why } => return Some(format!("its lockdown mode could not be read: {why}")),
+    }
+    match &view.shell_login {
+        Fact::Known(login) if login.pinned => {}
+        Fact::Known(_) => return Some("no key of the host is pinned".to_owned()),
+        Fact::Absent => return Some("no user of the Site's `shell` fits the host".to_owned()),
+        Fact::Unknown { why } => return Some(format!("who logs in could not be read: {why}")),
+    }
+    match &view.services {
+        Fact::Known(services) if services.iter().any(|service| service.key == SSH_SERVICE) => None,
+        Fact::Known(_) | Fact::Absent => Some(format!("the host lists no service {SSH_SERVICE}")),
+        Fact::Unknown { why } => Some(format!("its services could not be read: {why}")),
+    }
+}
+
+/// Boards that go to passthrough: a switch of MIG that waits for a reboot shows nowhere but at the shell,
+/// which is not asked for that.
+fn behind(sheet: &mut Sheet, work: Option<&Work>, target: &HostTarget) {
+    if !work.is_some_and(|work| work.expected > 0 && !work.switches_mig()) {
+        return;
+    }
+    let goes = |gpu: &&GpuTarget| gpu.mig == Some(MigKind::Board) && !gpu.mode.needs_driver();
+    let gpus: Vec<PciAddress> = target.gpus.iter().filter(goes).map(|gpu| gpu.address).collect();
+    if !gpus.is_empty() {
+        let message = format!(
+            "MIG that somebody has switched on and that waits for a reboot is not looked for; it would go along behind passthrough, to the guest: {}",
+            addresses(&gpus)
+        );
+        sheet.add(sheet.here(&Rule::MIG_BEHIND, message));
     }
 }
 

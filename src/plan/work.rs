@@ -2,6 +2,7 @@
 
 use super::device::{Devices, Gap};
 use super::need::{Need, mig_line};
+use super::shell_findings::keeps_out;
 use super::stage::Stage;
 use super::{Change, Fate, GpuTarget, HostTarget, Impact, Memory, Moving, PassthruChange, Step, VmFate};
 use crate::model::{AssignmentPolicy, GraphicsType, HostView, MigKind, MoRef, Mode, PciAddress, ShellWay};
@@ -197,7 +198,14 @@ impl Work {
             steps.push(Step::ExitMaintenance);
         }
         steps.extend(vms.starts.iter().cloned());
-        Ok(self.with_logins(steps))
+        let mut steps = self.with_logins(steps);
+        // What passthrough hides may have to be switched at the shell: whether we get in there is found out
+        // before the host is closed.
+        let tries = self.shell.way == ShellWay::Direct && !closed && !self.may_hide.is_empty();
+        if tries && steps.first() != Some(&Step::StartShell) && keeps_out(view).is_none() {
+            steps.insert(0, Step::StartShell);
+        }
+        Ok(steps)
     }
 
     /// The steps of a host that is out of maintenance again, by us.

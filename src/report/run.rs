@@ -154,14 +154,16 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
                 None => paper.say(2, "How it stands could not be read."),
             }
             let name = quoted(name.as_str());
-            if host.shell_ended.is_some() {
-                paper.say(2, "next: set the login right, for another run: this one does not log in there again");
-            } else {
-                paper.say(2, "next: look at the host; when the cause is gone, visit it again:");
-                paper.line(4, again.line(&format!("resume {run} --retry {name}")));
-            }
+            paper.say(
+                2,
+                match &host.shell_ended {
+                    Some(_) => "next: set the login right; then visit it again, with one more login:",
+                    None => "next: look at the host; when the cause is gone, visit it again:",
+                },
+            );
+            paper.line(4, again.line(&format!("resume {run} --retry {name}")));
             if !host.is_released() {
-                paper.say(2, "or see to it by hand: this takes the mark of the run off, and nothing else:");
+                paper.say(2, "or see to it by hand: this takes the mark of the run off, and leaves the host as it stands:");
                 paper.line(4, again.line(&format!("abort {run} --give-up {name}")));
             }
         }

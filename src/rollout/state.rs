@@ -190,6 +190,12 @@ impl RunState {
                 self.halted = None;
                 self.finished = None;
                 self.aborting = matches!(how, Resumed::Abort | Resumed::GiveUp { .. });
+                // A person looks after it: their word opens the shell for one more login.
+                if let Resumed::Retry { host } = how
+                    && let Some(host) = self.hosts.get_mut(host)
+                {
+                    host.shell_ended = None;
+                }
             }
             Event::Signal { signal } => self.signal = Some(*signal),
             Event::Halted { why } => self.halted = Some(why.clone()),

@@ -100,6 +100,8 @@ impl Run<'_> {
                 Attempt::Done(how, evidence) => return self.done(host, kind, how, evidence),
                 Attempt::Sent(how) => match Box::pin(self.verify(host, step, deadline)).await? {
                     Ok(evidence) => return self.done(host, kind, how, evidence),
+                    // The shell is of no use any more.
+                    Err((FailureClass::Refused, why)) => return self.not_done(host, step, FailureClass::Refused, why),
                     // Sent again only if time is left. A reboot and an exit never are: they are waited for
                     // until their deadline has passed.
                     Err(unverified) => unverified,

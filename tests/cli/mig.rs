@@ -83,7 +83,8 @@ fn another_host_key_than_the_pinned_one() {
     assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 0, "no login was tried");
 }
 
-/// ESXi locks an account after a few wrong logins: one try in the whole run, whoever goes on with it.
+/// ESXi locks an account after a few wrong logins: one try, none when the run goes on, and one more each
+/// time that a person says so.
 #[test]
 fn a_wrong_password_is_tried_once() {
     let site = SITE
@@ -95,21 +96,35 @@ fn a_wrong_password_is_tried_once() {
     assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 1);
     let retry = format!("resume {} --retry esx-h100-11 --world world.yaml", folder.run_id());
     insta::assert_snapshot!("a wrong password, again", folder.run(&retry).expect(10).shown());
-    assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 1);
+    assert_eq!(did(&folder, "esx-h100-11", "SshLogin"), 2);
     for (path, content) in folder.files().iter().filter(|(path, _)| !path.ends_with("inventories/lab.yaml")) {
         assert!(!String::from_utf8_lossy(content).contains("marked-wr0ng"), "{}", path.display());
     }
 }
 
-/// It was right before the reboot, and is not answered after it: the run has no way on, and says the way
-/// out.
+/// It was right before the reboot, and is not answered after it: the host is not stuck for that.
 #[test]
 fn a_login_that_fails_on_the_way() {
     let fault = "  faults: [{face: ssh, method: login, object: esx-a100-12, onCall: 2, then: dropBefore}]\n";
     let profile = A100_MIG.replace("\"esx-a100-*\"", "esx-a100-12");
     let folder = one(&profile, SITE, &world_with(fault));
     let left = folder.run(APPLY).expect(10);
-    assert!(!left.stdout.contains("--retry"), "it would not log in: {}", left.stdout);
+    let next = left.stdout.lines().map(str::trim).find(|line| line.contains("--retry")).unwrap();
+    assert!(left.stdout.contains("next: set the login right"), "{}", left.stdout);
+    insta::assert_snapshot!(
+        "a login that fails on the way",
+        folder.run(next.strip_prefix("poolwright ").unwrap()).expect(0).shown()
+    );
+    assert_eq!(did(&folder, "esx-a100-12", "RebootHost_Task"), 1);
+}
+
+/// Who does not want to go on leaves the host to a person.
+#[test]
+fn a_host_that_is_given_up() {
+    let fault = "  faults: [{face: ssh, method: login, object: esx-a100-12, onCall: 2, then: dropBefore}]\n";
+    let profile = A100_MIG.replace("\"esx-a100-*\"", "esx-a100-12");
+    let folder = one(&profile, SITE, &world_with(fault));
+    let left = folder.run(APPLY).expect(10);
     let next = left.stdout.lines().map(str::trim).find(|line| line.contains("--give-up")).unwrap();
     let given_up = folder.run(next.strip_prefix("poolwright ").unwrap());
     insta::assert_snapshot!("a host that is given up", given_up.shown());

@@ -50,6 +50,18 @@ pub fn cases() -> Vec<Case> {
             &["PCIe link, ECC", "on 1 host"],
         ),
         ("PW-SHELL-06", direct(|view| known(&mut view.services).clear()), &["TSM-SSH"]),
+        (
+            "PW-SHELL-07",
+            planned((A100, Set::Passthrough(None), vgpu(VgpuSize::Same)), ShellWay::Direct, |view, _| {
+                view.lockdown = Fact::Known(Lockdown::Normal);
+            }),
+            &["left MIG on", "lockdownNormal"],
+        ),
+        (
+            "PW-MIG-04",
+            planned((A100, Set::Same, passthrough(None)), ShellWay::Direct, |_, _| {}),
+            &["to the guest: 0000:"],
+        ),
         ("PW-MIG-01", direct(|_| {}), &["does not survive a reboot", "the host booted at 2026-11-01T03:00:00Z"]),
         (
             "PW-MIG-03",

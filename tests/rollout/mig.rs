@@ -157,11 +157,29 @@ async fn a_wrong_password_is_tried_once_and_nothing_is_disturbed() {
     assert_eq!((logins(&lab), asked(&lab, "EnterMaintenanceMode_Task"), asked(&lab, "ShutdownGuest")), (1, 0, 0));
     assert_eq!((shell(&lab, 1).0, marker(&lab, 1)), (false, String::new()));
     assert!(watch.events().iter().any(|event| matches!(event, Event::ShellLoginFailed { .. })));
-    // Whoever tries again in this run does not log in again.
+    // Whoever goes on does not log in again; only a person who says that the cause is gone does, once.
+    let again = resume(&lab).await;
+    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 1));
     let host = HostName::from("esx-01");
     let again = lab.run(async |engine| rollout::retry(engine, &state.run, &host).await).await.unwrap();
-    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 1));
+    assert_eq!((again.exit(), logins(&lab)), (Exit::HostsLeft, 2));
     assert_eq!((shell(&lab, 1).0, closed(&lab, 1), asked(&lab, "ShutdownGuest")), (false, false, 0));
+}
+
+/// A login that is lost once, on a host that is changed: a person's word goes on with it.
+#[tokio::test(start_paused = true)]
+async fn a_login_that_failed_on_a_changed_host_is_tried_again_at_a_persons_word() {
+    let world = "faults: [{face: ssh, method: login, onCall: 2, then: dropBefore}]";
+    let (lab, plan) = Scene { world, model: A100, ..by_shell() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    assert_eq!((state.exit(), closed(&lab, 1)), (Exit::HostsLeft, true));
+    assert!(host_of(&state, 1).shell_ended.is_some());
+    assert_eq!(resume(&lab).await.exit(), Exit::HostsLeft);
+    let host = HostName::from("esx-01");
+    let state = lab.run(async |engine| rollout::retry(engine, &state.run, &host).await).await.unwrap();
+    assert_eq!((state.exit(), marker(&lab, 1)), (Exit::Done, String::new()), "{state:#?}");
+    assert_eq!(shell(&lab, 1), (false, "running".to_owned()));
 }
 
 /// Where no visit goes on a person takes the host over: it stays as it is, without a mark, and nothing of
@@ -382,4 +400,43 @@ async fn a_start_of_the_service_that_is_lost_is_asked_for_again() {
         assert_eq!(state.unwrap().exit(), Exit::Done, "{then}");
         assert_eq!(shell(&lab, 1), (false, "running".to_owned()), "{then}");
     }
+}
+
+/// MIG that passthrough hides may have to be switched off: whether we get in is found out before the host
+/// is closed; where nobody can, it is said.
+#[tokio::test(start_paused = true)]
+async fn what_passthrough_hides_is_prepared_for() {
+    let hidden = Scene {
+        model: A100,
+        from: "{passthrough: {}}",
+        to: "[{mode: {vgpu: {size: same}}}]",
+        rollout: "{maxUnavailable: 1, maxReboots: 3}",
+        ..by_shell()
+    };
+    let wrong = "shell: {users: [{name: root, password: other}]}";
+    let (lab, plan) = Scene { host: wrong, ..hidden }.planned().await;
+    assert!(plan.hosts[0].steps[0].does.starts_with("log in to the shell"), "{:?}", plan.hosts[0].steps);
+    let (state, _) = watched(&lab, &plan).await;
+    assert_eq!(
+        (state.unwrap().exit(), logins(&lab), asked(&lab, "EnterMaintenanceMode_Task")),
+        (Exit::HostsLeft, 1, 0)
+    );
+}
+
+/// A switch that somebody left waiting on a GPU outside the pool would take effect with our reboot.
+#[tokio::test(start_paused = true)]
+async fn a_switch_that_waits_beside_the_pool_keeps_the_host_from_being_closed() {
+    let world =
+        "actors: [{who: person, host: esx-01, does: {shell: {command: \"nvidia-smi -i 0000:1f:00.0 -mig 1\"}}}]";
+    let host = "shell: {users: [{name: root, password: lab}], monitor: stopped}";
+    let one = "[{select: {addresses: [\"0000:17:00.0\"]}, mode: {migVgpu: {}}}]";
+    let (lab, plan) = Scene { world, host, to: one, model: A100, ..by_shell() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("0000:1f:00.0, which is not of the pool"), "{why}");
+    assert_eq!(
+        (asked(&lab, "EnterMaintenanceMode_Task"), shell(&lab, 1).0, marker(&lab, 1)),
+        (0, false, String::new())
+    );
 }
