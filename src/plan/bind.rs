@@ -68,12 +68,13 @@ pub(super) fn bind(sheet: &mut Sheet, view: &HostView, devices: &Devices) -> Opt
         .collect();
     let others: Vec<PciAddress> =
         devices.gpus.iter().map(|gpu| gpu.address).filter(|address| !chosen.contains_key(address)).collect();
-    let all_vgpu = others.is_empty() && gpus.iter().all(|gpu| gpu.mode.needs_driver());
+    // FORMATS rule 6: every GPU of the host is in the pool. What is passed through does not mind it.
+    let ours = others.is_empty() && gpus.iter().any(|gpu| gpu.mode.needs_driver());
     Some(HostTarget {
         gpus,
         others,
         placement: pool.host.placement.as_ref().map(|placement| placement.value.clone()),
-        default_type: all_vgpu.then_some(GraphicsType::SharedDirect),
+        default_type: ours.then_some(GraphicsType::SharedDirect),
     })
 }
 

@@ -153,7 +153,11 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
 /// What becomes of VMs now, within the bounds of the plan. `closes`: the host is going to be closed.
 fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, closes: bool) -> Result<Vms, Refusal> {
     let scene = Scene { rules: &host.vms, target: Some(&host.target), view, near: around.into(), stopped: &memory.vms };
-    let Fates { fates, starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
+    let Fates { fates, mut starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
+    // What was approved to stay off stays off, whatever room there is now.
+    let stays_off =
+        |vm: &MoRef| host.fates.iter().any(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }));
+    starts.retain(|vm| !stays_off(vm));
     let mut lost = lost(host, view, memory, around)?;
     if closes {
         if let Some(gap) = gaps.into_iter().next() {

@@ -163,7 +163,10 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             );
             paper.line(4, again.line(&format!("resume {run} --retry {name}")));
             if !host.is_released() {
-                paper.say(2, "or see to it by hand: this takes the mark of the run off, and leaves the host as it stands:");
+                paper.say(
+                    2,
+                    "or see to it by hand: this takes the mark of the run off, and leaves the host as it stands:",
+                );
                 paper.line(4, again.line(&format!("abort {run} --give-up {name}")));
             }
         }

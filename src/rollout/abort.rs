@@ -1,5 +1,7 @@
 //! Aborting: what is not changed yet is given back as it was; what is changed only goes forward.
 
+use std::time::Duration;
+
 use super::effect::entering;
 use super::run::{Deadline, Run};
 use super::step::{Attempt, StepEnd};
@@ -7,6 +9,9 @@ use super::visit::view_of;
 use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
 use crate::model::{Fact, HostRecord, HostView, MigKind, ShellWay};
 use crate::plan::{self, GateCheck, HostPlan, Impact, OurMaintenance, Reboots, Refusal, Step, Visit};
+
+/// Between two looks at what a person may have typed.
+const LOOK: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
     /// Aborts the visit of each host that is under way.
@@ -43,7 +48,7 @@ impl Run<'_> {
         if let Some(marker) = known.marker.clone() {
             self.adopt(host, marker)?;
         }
-        if self.only_asked(host, &record) {
+        if Box::pin(self.only_asked(host, &record)).await {
             let evidence = "nothing was typed: the host is as the plan found it".to_owned();
             self.rec.host(&host.host.name, Event::HandoffWithdrawn { evidence })?;
         }
@@ -85,17 +90,32 @@ impl Run<'_> {
 
     /// Whether all that was done to the modes of a host is that a person was asked, who has not begun: of
     /// MIG that a driver keeps vCenter shows it. Of a board nothing would show it.
-    fn only_asked(&self, host: &HostPlan, record: &HostRecord) -> bool {
+    async fn only_asked(&self, host: &HostPlan, record: &HostRecord) -> bool {
         let state = self.state_of(host);
         let writes = [StepKind::SetPassthrough, StepKind::SetGraphics, StepKind::SetMig, StepKind::Reboot];
         let asked = state.running.as_ref().is_some_and(|running| {
             matches!(running.step, Step::SetMig { way: ShellWay::Handoff, kind: MigKind::Driver, .. })
         });
-        let as_planned = |view| plan::is_as_planned(host, view) == Ok(true);
-        state.is_awaited()
-            && asked
-            && !state.done.iter().any(|step| writes.contains(step))
-            && view_of(record).is_ok_and(as_planned)
+        if !state.is_awaited() || !asked || state.done.iter().any(|step| writes.contains(step)) {
+            return false;
+        }
+        // What was typed may not have come to vCenter yet: it is asked for, and has the time that every
+        // value has (vsphere-gpu §2.1: whether the host notices by itself is unverified).
+        let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+        let mut seen = view_of(record).map(Clone::clone);
+        loop {
+            match &seen {
+                Ok(view) if plan::is_as_planned(host, view) == Ok(true) => {
+                    if deadline.passed() {
+                        return true;
+                    }
+                    Box::pin(self.refresh(host, view)).await;
+                }
+                _ => return false,
+            }
+            tokio::time::sleep(LOOK).await;
+            seen = view_of(&self.read(host).await).map(Clone::clone);
+        }
     }
 
     /// Leaves a host to somebody as it stands: what no visit can go on with, a person does. What was
@@ -117,9 +137,11 @@ impl Run<'_> {
             }
             Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
         }
-        self.put_back(host).await?;
+        let notes = self.put_back(host).await?;
         let record = self.read(host).await;
         self.disarm_vms(host, &record)?;
+        let left_as = self.left_as(host, &record, notes);
+        self.rec.host(&host.host.name, Event::HostLeft { left_as })?;
         self.disarm(host, &record)?;
         for comp in self.state_of(host).armed.clone() {
             let found = "given up: somebody sees to it".to_owned();

@@ -57,7 +57,7 @@ impl RunState {
             Exit::Stale
         } else if nothing_done && left.iter().any(foreign) {
             Exit::Foreign
-        } else if left.iter().any(|host| host.is_failed() || !host.is_released()) {
+        } else if left.iter().any(|host| host.is_left()) {
             Exit::HostsLeft
         } else if self.aborting {
             Exit::Done
@@ -70,7 +70,7 @@ impl RunState {
     pub fn outcome(&self) -> RunOutcome {
         if self.hosts.values().all(HostState::is_converged) {
             RunOutcome::Converged
-        } else if self.hosts.values().any(|host| host.is_failed() || !host.is_released()) {
+        } else if self.hosts.values().any(HostState::is_left) {
             RunOutcome::HostsLeft
         } else {
             RunOutcome::WorkLeft
@@ -87,6 +87,11 @@ impl HostState {
     /// Whether its visit failed, and nobody has retried or given it back since.
     pub fn is_failed(&self) -> bool {
         matches!(self.phase, HostPhase::Failed { .. })
+    }
+
+    /// Whether somebody has to look at it: it failed, is not given back, or was given up.
+    pub fn is_left(&self) -> bool {
+        self.is_failed() || !self.is_released() || self.phase == HostPhase::Done { outcome: Outcome::GivenUp }
     }
 
     /// Whether nothing of ours is on the host, as far as we know.

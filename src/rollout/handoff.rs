@@ -50,6 +50,11 @@ impl Confirm {
 }
 
 impl Handoff {
+    /// Whether a word can still come.
+    fn may_come(&self) -> bool {
+        self.said.has_changed().is_ok()
+    }
+
     /// Waits for the person's word; forever if none can come any more.
     async fn word(&mut self) {
         if self.said.changed().await.is_err() {
@@ -110,7 +115,12 @@ impl Run<'_> {
                 None => {
                     self.ask(host, step).await?;
                     // What was confirmed before is only to be seen now.
-                    let wait = if self.is_confirmed(host) { self.handoff.wait.max(SHOWS) } else { self.handoff.wait };
+                    let wait = match (self.is_confirmed(host), board && !self.handoff.may_come()) {
+                        (true, _) => self.handoff.wait.max(SHOWS),
+                        // Of a board only their word counts, and it cannot come to this process.
+                        (false, true) => Duration::ZERO,
+                        (false, false) => self.handoff.wait,
+                    };
                     *asked.insert(Deadline::of(wait))
                 }
             };

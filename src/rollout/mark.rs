@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::marker::{self, Owner};
 use super::run::{Deadline, Run};
 use super::visit::view_of;
-use super::{Event, Held, RunError, chain};
-use crate::model::{Fact, HostView, Marker, MarkerPhase};
-use crate::plan::{HostPlan, Memory, Step};
+use super::{Compensation, Event, Held, RunError, chain};
+use crate::model::{Fact, HostView, LastReboot, Marker, MarkerPhase};
+use crate::plan::{self, HostPlan, Memory, Step, Visit};
 use crate::vim25::Error;
 use crate::vim25::wire::names::{fault, managed};
 
@@ -96,6 +96,42 @@ impl Run<'_> {
         }
         self.rec.host(&host.host.name, Event::MarkerWritten { marker: Some(Box::new(wanted)) })?;
         Ok(Ok(()))
+    }
+
+    /// Whether the longest marker of a visit can be written: found out before the first is, since a visit
+    /// whose marker grows too long stands still with VMs off.
+    pub(super) fn marker_fits(
+        &self,
+        host: &HostPlan,
+        view: &HostView,
+        visit: &Visit,
+        memory: &Memory,
+    ) -> Result<(), String> {
+        let mut arm = vec![Compensation::Maintenance, Compensation::Ssh, Compensation::Monitor];
+        arm.extend(memory.vms.iter().cloned().map(Compensation::Vm));
+        let mut pend: &[String] = &[];
+        for step in &visit.steps {
+            match step {
+                Step::StopVm { vm, .. } if !memory.vms.contains(vm) => arm.push(Compensation::Vm(vm.clone())),
+                Step::Reboot { pending, .. } if pending.len() > pend.len() => pend = pending,
+                _ => {}
+            }
+        }
+        let now = self.clock.now();
+        let longest = Marker {
+            v: Marker::VERSION,
+            run: self.run_id().clone(),
+            plan: self.plan.id.short().to_owned(),
+            host: host.uuid.clone(),
+            // The longest word for a phase.
+            phase: MarkerPhase::Prechecking,
+            at: now,
+            reboots: [host.reboots.most, host.reboots.most],
+            last: Some(LastReboot { asked: Some(now), boot: now, pend: marker::by_words(pend) }),
+            arm: arm.iter().map(Compensation::to_marker).collect(),
+            base: memory.baseline.clone().unwrap_or_else(|| plan::baseline(host, view)),
+        };
+        marker::text(&longest).map(drop)
     }
 
     /// Writes the phase of a step, if the marker does not say it already.

@@ -144,6 +144,16 @@ impl Run<'_> {
             Some(marker) if state.visit.is_none() => marker::armed(marker),
             Some(_) | None => state.armed.clone(),
         };
+        let names: Vec<&str> = uncompensated
+            .iter()
+            .filter_map(|comp| match comp {
+                Compensation::Vm(vm) => host.fates.iter().find(|fate| fate.vm == *vm).map(|fate| fate.name.as_str()),
+                Compensation::Maintenance | Compensation::Ssh | Compensation::Monitor => None,
+            })
+            .collect();
+        if !names.is_empty() {
+            notes.push(format!("VMs that this run stopped, or was about to: {}", names.join(", ")));
+        }
         let (maintenance, pending) = match view_of(record) {
             Ok(view) => {
                 for task in view.tasks.known().into_iter().flatten() {

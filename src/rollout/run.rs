@@ -130,7 +130,9 @@ impl Run<'_> {
         // What a process that died left behind comes before anything new.
         let left_behind = |host: &&HostPlan| self.is_unfinished(host) && visited != Some(&host.host.name);
         for host in plan.hosts.iter().filter(left_behind).collect::<Vec<_>>() {
-            if self.must_stop()? {
+            // A halt stops new hosts. These are under way.
+            self.note_signal()?;
+            if self.rec.state.signal.is_some() {
                 return Ok(());
             }
             Box::pin(self.take_up(host)).await?;

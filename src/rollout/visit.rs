@@ -66,6 +66,12 @@ impl Run<'_> {
         if starts && let Err(held) = self.budget(host).await {
             return self.put_off(host, &record, known.marker, held).await;
         }
+        if known.marker.is_none()
+            && !memory.begun
+            && let Err(why) = self.marker_fits(host, view, &planned, memory)
+        {
+            return self.hold(host, Held::MarkerNotWritten { why }).await;
+        }
         let from_marker = self.state_of(host).visit.is_none();
         self.begin(host, &record, view, planned.clone(), known.memory)?;
         match known.marker {

@@ -196,7 +196,7 @@ async fn a_host_is_left_to_somebody_as_it_stands() {
     let host = HostName::from("esx-01");
     let state = lab.run(async |engine| rollout::give_up(engine, &run, &host).await).await.unwrap();
     assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::GivenUp });
-    assert_eq!((state.exit(), closed(&lab, 1), marker(&lab, 1)), (Exit::Done, true, String::new()));
+    assert_eq!((state.exit(), closed(&lab, 1), marker(&lab, 1)), (Exit::HostsLeft, true, String::new()));
     assert_eq!((shell(&lab, 1), host_of(&state, 1).armed.len()), ((false, "running".to_owned()), 0));
     let left: Vec<String> = host_of(&state, 1).left_alone.iter().map(|(comp, _)| comp.to_string()).collect();
     assert_eq!(left, ["maintenance mode"]);
@@ -439,4 +439,50 @@ async fn a_switch_that_waits_beside_the_pool_keeps_the_host_from_being_closed() 
         (asked(&lab, "EnterMaintenanceMode_Task"), shell(&lab, 1).0, marker(&lab, 1)),
         (0, false, String::new())
     );
+}
+
+/// What was typed may not have come to vCenter: it is asked for before anything is given back.
+#[tokio::test(start_paused = true)]
+async fn an_abort_does_not_believe_what_vcenter_has_not_looked_at_again() {
+    let world = "actors: [{who: person, host: esx-01, once: {method: LogUserEvent}, does: {shell: {command: nvdGpuMgmtDaemon stop}}}, \
+        {who: person, host: esx-01, once: {method: LogUserEvent}, after: 1s, does: {shell: {command: \"nvidia-smi -i 0000:1f:00.0 -mig 1\"}}}]";
+    let (lab, plan) = Scene { world, ..by_hand() }.planned().await;
+    let (state, _) = waiting(&lab, &plan, Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let state = lab.run(async |engine| rollout::abort(engine, &state.run).await).await.unwrap();
+    assert_eq!((state.exit(), closed(&lab, 1)), (Exit::HostsLeft, true), "{state:#?}");
+    assert!(!marker(&lab, 1).is_empty());
+}
+
+/// A halt stops new hosts. One that waited for a person is none.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_done_by_hand_goes_on_though_another_failed() {
+    let world = "actors: [{who: person, host: esx-01, once: {method: LogUserEvent}, after: 1s, does: {shell: {command: nvdGpuMgmtDaemon stop}}}, \
+        {who: person, host: esx-01, once: {method: LogUserEvent}, after: 2s, does: {shell: {command: \"nvidia-smi -mig 1\"}}}]";
+    let rollout = "{maxUnavailable: 2, maxReboots: 2}";
+    let (lab, plan) = Scene { world, rollout, hosts: 2, model: A100, ..by_hand() }.planned().await;
+    let (state, _) = waiting(&lab, &plan, Duration::ZERO).await;
+    assert!(host_of(&state, 1).is_awaited() && host_of(&state, 2).is_awaited());
+    let done = async |host: &str| {
+        let host = HostName::from(host);
+        lab.run(async |engine| rollout::confirm(engine, &state.run, &host).await).await.unwrap()
+    };
+    let second = done("esx-02").await;
+    assert!(failure(host_of(&second, 2)).contains("no effect"));
+    let first = done("esx-01").await;
+    assert_eq!(host_of(&first, 1).phase, HostPhase::Done { outcome: Outcome::Converged }, "{first:#?}");
+    assert_eq!((marker(&lab, 1), closed(&lab, 1), first.exit()), (String::new(), false, Exit::HostsLeft));
+}
+
+/// A marker that would grow too long in the middle of a visit is found out before the first is written.
+#[tokio::test(start_paused = true)]
+async fn a_host_whose_marker_would_not_fit_is_not_touched() {
+    let vm = |n: u32| format!("{{name: train-{n}, host: esx-01, power: on, memoryGiB: 1, migrate: false}}");
+    let vms = format!("[{}]", (1..=95).map(vm).collect::<Vec<_>>().join(", "));
+    let (lab, plan) = Scene { vms: String::leak(vms), ..Scene::default() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    let HostPhase::Held { why } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
+    assert!(why.to_string().contains("bytes long"), "{why}");
+    assert_eq!((marker(&lab, 1), asked(&lab, "SetField"), asked(&lab, "ShutdownGuest")), (String::new(), 0, 0));
 }
