@@ -3,7 +3,7 @@
 //! A test names its case (`a07_…`), so that `grep -r 'fn a07_' src tests` finds where a case is held:
 //!
 //! ```text
-//!   A  devices      model::pci, catalog, documents, planner; on the wire: devices
+//!   A  devices      model::pci, catalog, documents, planner; on the wire: devices; MIG: mig
 //!   B  maintenance  rollout::maintenance, vim25::tasks; refusals: devices, planner
 //!   C  connection   vim25::session, vim25::retries, base::net, inventory, cli::ports
 //!   D  inventory    documents::selectors, observe, vim25::inventory; the whole way: names
