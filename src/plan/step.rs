@@ -182,6 +182,14 @@ impl Step {
         Some(config)
     }
 
+    /// Whether the step works through a login to the shell of the host.
+    pub fn is_at_shell(&self) -> bool {
+        matches!(
+            self,
+            Self::StartShell | Self::StopMonitor | Self::StartMonitor | Self::SetMig { way: ShellWay::Direct, .. }
+        )
+    }
+
     /// Whether the step disturbs what runs on the host: it is done in maintenance mode only.
     pub fn needs_maintenance(&self) -> bool {
         match self {

@@ -273,11 +273,8 @@ impl Work {
     /// The steps with a login where the shell is used: first of all, before anything is disturbed, and
     /// again after each reboot, which ends it. Where MIG is switched there, the gate asks there, too.
     fn with_logins(&self, steps: Vec<Step>) -> Vec<Step> {
-        let at_shell = |step: &Step| {
-            matches!(step, Step::StopMonitor | Step::StartMonitor | Step::SetMig { way: ShellWay::Direct, .. })
-        };
         let gate = |step: &Step| self.gate_asks_shell() && matches!(step, Step::VerifyHost);
-        let needs = |step: &Step| at_shell(step) || gate(step);
+        let needs = |step: &Step| step.is_at_shell() || gate(step);
         let mut with = Vec::new();
         let mut open = false;
         if steps.iter().any(needs) {

@@ -20,14 +20,6 @@ const LOOK: Duration = Duration::from_secs(5);
 /// A line of `nvidia-smi` that says why a switch waits is shown up to this many letters.
 const SHOWN: usize = 200;
 
-/// Whether the step works through a login to the shell.
-pub(super) fn is_at_shell(step: &Step) -> bool {
-    matches!(
-        step,
-        Step::StartShell | Step::StopMonitor | Step::StartMonitor | Step::SetMig { way: ShellWay::Direct, .. }
-    )
-}
-
 impl Run<'_> {
     /// Reads the host as this step needs it: with what its shell shows, if it is asked there. The inner
     /// error is final: time does not cure it.
@@ -40,7 +32,7 @@ impl Run<'_> {
         // Where MIG was switched through the shell, the gate asks it, too.
         let gate =
             matches!(step, Step::VerifyHost) && host.shell == ShellWay::Direct && self.state_of(host).memory.shell;
-        if !is_at_shell(step) && !gate {
+        if !step.is_at_shell() && !gate {
             return Ok(Ok(record));
         }
         let Ok(view) = &mut record.view else { return Ok(Ok(record)) };

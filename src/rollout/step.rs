@@ -14,7 +14,6 @@ use super::effect::{self, Sent};
 use super::mark::NotMarked;
 use super::marker::Owner;
 use super::run::{Deadline, Run};
-use super::shell::is_at_shell;
 use super::visit::view_of;
 use super::{Compensation, Event, FailureClass, HostPhase, How, RunError, Stage, StepKind, chain};
 use crate::model::{Fact, HostView, MoRef, ShellWay};
@@ -212,7 +211,7 @@ impl Run<'_> {
         }
         // What the shell does not show now it may show in a moment.
         if let Fact::Unknown { why } = &view.shell
-            && is_at_shell(step)
+            && step.is_at_shell()
             && !matches!(step, Step::StartShell)
         {
             return Ok(Attempt::Again(FailureClass::Unknown, why.clone()));
@@ -240,7 +239,7 @@ impl Run<'_> {
                 Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
             },
             Check::InFlight { task } => task,
-            Check::Ready if is_at_shell(step) => {
+            Check::Ready if step.is_at_shell() => {
                 return Box::pin(self.at_shell(host, step, view, deadline)).await;
             }
             Check::Ready => match self.ready(host, step, view, asked).await {
