@@ -208,7 +208,7 @@ fn enter_says_that_the_commands_are_typed() {
     let folder = Folder::lab(&[("a100", &A100_MIG.replace("\"esx-a100-*\"", "esx-a100-12"))]);
     let sim = Sim::start(&folder, " --speed 600");
     folder.write("inventories/lab.yaml", by_hand(&sim.pinned_site()));
-    let mut terminal = Terminal::start(&folder, 100, &[], "apply --yes");
+    let mut terminal = Terminal::start(&folder, 100, &[], "apply --yes --handoff-wait 60s");
     terminal.until("enter maintenance mode ...");
     terminal.type_in("\r");
     terminal.until("press Enter here");
