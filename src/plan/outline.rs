@@ -165,7 +165,8 @@ pub(super) fn minutes(steps: &[Step], work: &Work, reboots: &Reboots, pace: &Pac
     let moves = steps.iter().any(|step| matches!(step, Step::EnterMaintenance { moves } if !moves.is_empty()));
     let rate = if moves { "; moves at 1 GiB a second, one after the other" } else { "" };
     let basis = format!("by the step, {}{rate}; not measured on this host", basis.join(", "));
-    Minutes { expected: up(usual), most: up(most), basis }
+    let person = steps.iter().any(|step| matches!(step, Step::SetMig { way: ShellWay::Handoff, .. }));
+    Minutes { expected: up(usual), most: up(most), basis, person }
 }
 
 fn kind(step: &Step) -> &'static str {

@@ -218,6 +218,9 @@ pub struct Minutes {
     pub most: u32,
     /// What the figures rest on.
     pub basis: String,
+    /// A person is waited for besides, who has no bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
 }
 
 /// What is out of service and what is left.

@@ -59,6 +59,7 @@ pub fn summary(plan: &Plan) -> Text {
                     sum(|host| host.minutes.most),
                 ),
             )
+            .and(Tone::Plain, person_in_all(plan))
             .and(Tone::Plain, vms_in_all(plan))
     };
     for (reason, words, tone) in [
@@ -74,6 +75,14 @@ pub fn summary(plan: &Plan) -> Text {
         }
     }
     text
+}
+
+/// On how many hosts a person is waited for; nothing where on none.
+fn person_in_all(plan: &Plan) -> String {
+    match plan.hosts.iter().filter(|host| host.minutes.person).count() {
+        0 => String::new(),
+        number => format!(" A person types on {}, whose time comes on top.", words::count(number, "host")),
+    }
 }
 
 /// How many VMs are moved, stopped and left off; nothing where there is none.
@@ -105,11 +114,17 @@ fn order(paper: &mut Paper, plan: &Plan) {
             Text::from(becomes(host)),
             Text::toned(impact_tone(host.impact), impact(host.impact)),
             Text::from(figure(host.reboots.expected, host.reboots.most)),
-            Text::from(figure(host.minutes.expected, host.minutes.most)),
+            Text::from(format!(
+                "{}{}",
+                figure(host.minutes.expected, host.minutes.most),
+                if host.minutes.person { "+" } else { "" }
+            )),
         ]);
     }
     paper.table(2, &table);
-    paper.say(2, Text::toned(Tone::Dim, "Figures: as expected, and after the dash at most."));
+    let person = plan.hosts.iter().any(|host| host.minutes.person);
+    let besides = if person { " `+`: and the time of a person." } else { "" };
+    paper.say(2, Text::toned(Tone::Dim, format!("Figures: as expected, and after the dash at most.{besides}")));
 }
 
 /// `1-2`: expected and at most; one number where both are the same.
@@ -260,9 +275,10 @@ fn capacity(paper: &mut Paper, plan: &Plan) {
     paper.say(
         2,
         format!(
-            "{} GPU-hours (at most {})",
+            "{} GPU-hours (at most {}){}",
             words::tenths(capacity.gpu_hours_tenths),
-            words::tenths(capacity.gpu_hours_most_tenths)
+            words::tenths(capacity.gpu_hours_most_tenths),
+            if plan.hosts.iter().any(|host| host.minutes.person) { ", and while a person is waited for" } else { "" }
         ),
     );
     let mut table = Table::new(&["pool", ">GPUs", ">in service now", ">at the worst moment", "unavailable now"]);

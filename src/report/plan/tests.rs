@@ -96,7 +96,7 @@ fn host(name: &str) -> HostPlan {
             step("set mixed size again", "the size mode that the host ignored", true),
         ],
         reboots: Reboots { expected: 1, most: 2, why: vec!["the graphics entry may be ignored".into()] },
-        minutes: Minutes { expected: 21, most: 110, basis: "10 min a reboot".into() },
+        minutes: Minutes { expected: 21, most: 110, basis: "10 min a reboot".into(), person: false },
         shell: ShellWay::Handoff,
         stays_in_maintenance: false,
         not_checked: Vec::new(),
