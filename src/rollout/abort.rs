@@ -102,7 +102,7 @@ impl Run<'_> {
         // What was typed may not have come to vCenter yet: it is asked for, and has the time that every
         // value has (vsphere-gpu §2.1: whether the host notices by itself is unverified).
         let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
-        let mut seen = view_of(record).map(Clone::clone);
+        let mut seen = view_of(record).cloned();
         loop {
             match &seen {
                 Ok(view) if plan::is_as_planned(host, view) == Ok(true) => {
@@ -114,7 +114,7 @@ impl Run<'_> {
                 _ => return false,
             }
             tokio::time::sleep(LOOK).await;
-            seen = view_of(&self.read(host).await).map(Clone::clone);
+            seen = view_of(&self.read(host).await).cloned();
         }
     }
 

@@ -94,7 +94,7 @@ fn status_from_another_folder_proposes_to_go_where_the_run_was_begun() {
         commands.iter().partition(|command| command.contains("--give-up"));
     for command in commands.into_iter().chain(end) {
         assert!(command.starts_with("cd ") && command.contains(" && poolwright "), "{command}");
-        assert!([0, 10].contains(&typed(&folder, &away, &command)), "{command}");
+        assert!([0, 10].contains(&typed(&folder, &away, command)), "{command}");
     }
 }
 
