@@ -9,7 +9,9 @@ use super::check::{Verify, done, refused};
 use super::device::{Gap, addresses};
 use super::setting::on as word;
 use super::{Check, GpuSetting, GpuTarget, HostPlan, Memory, Step};
-use crate::model::{Fact, GraphicsType, HostView, MigKind, PciAddress, ShellView, ShellWay, Switch, VgpuMode};
+use crate::model::{
+    Fact, GraphicsType, HostView, Lockdown, MigKind, PciAddress, ShellView, ShellWay, Switch, VgpuMode,
+};
 
 /// The SSH service of ESXi (vsphere-gpu §1.10).
 pub const SSH_SERVICE: &str = "TSM-SSH";
@@ -18,6 +20,12 @@ pub const SSH_SERVICE: &str = "TSM-SSH";
 pub(super) fn start_shell(host: &HostPlan, view: &HostView) -> Result<Check, Check> {
     if let Some(why) = not_connected(view) {
         return refused("a host that answers", why);
+    }
+    // A login that is bound to be refused is one too many.
+    if let Fact::Known(mode) = &view.lockdown
+        && *mode != Lockdown::Disabled
+    {
+        return refused("a host that is not in lockdown mode", mode.to_string());
     }
     ssh_runs(view)?;
     match shell_open(host, view) {

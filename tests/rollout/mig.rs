@@ -486,3 +486,17 @@ async fn a_host_whose_marker_would_not_fit_is_not_touched() {
     assert!(why.to_string().contains("bytes long"), "{why}");
     assert_eq!((marker(&lab, 1), asked(&lab, "SetField"), asked(&lab, "ShutdownGuest")), (String::new(), 0, 0));
 }
+
+/// A login that lockdown is bound to refuse is not tried.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_locked_down_since_the_plan_is_not_logged_in_to() {
+    let host = "shell: {users: [{name: root, password: lab}], lockdown: normal}";
+    let hidden = Scene { model: A100, from: "{passthrough: {}}", to: "[{mode: {vgpu: {size: same}}}]", ..by_shell() };
+    let from = "{passthrough: {}}, migLeft: true";
+    let (lab, plan) = Scene { from, host, ..hidden }.planned().await;
+    assert!(plan.findings.iter().any(|finding| finding.id.0 == "PW-SHELL-07"), "{:#?}", plan.findings);
+    let (state, _) = watched(&lab, &plan).await;
+    let why = failure(host_of(&state.unwrap(), 1));
+    assert!(why.contains("lockdown"), "{why}");
+    assert_eq!(logins(&lab), 0);
+}
