@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
-    Mode, Pace, Rule, ShellWay, SiteIdentity, VgpuSize, are, counted,
+    MarkerPhase, Mode, Pace, Rule, ShellWay, SiteIdentity, VgpuSize, are, counted,
 };
 
 /// What becomes of a host, as far as its findings allow.
@@ -152,8 +152,17 @@ fn marker(sheet: &mut Sheet, view: &HostView) {
         Ok(marker) => {
             let run = &marker.run;
             let message = format!("run {run} has marked the host: {} at {:.0}", marker.phase, marker.at);
+            let host = &sheet.pin.host.name;
+            let ways = match marker.phase {
+                MarkerPhase::Failed => format!(
+                    "`poolwright resume {run} --retry {host}` visits it again once its cause is gone, `poolwright abort {run} --give-up {host}` leaves it to a person"
+                ),
+                _ => format!(
+                    "`poolwright resume {run}` goes on with it, `poolwright abort {run}` gives back what is not changed"
+                ),
+            };
             sheet.here(&Rule::HOST_MARKED, message).hint(format!(
-                "`poolwright resume {run}` goes on with it, `poolwright abort {run}` gives back what is not changed; where its state directory is lost, go on with the plan that was applied: `poolwright resume --from-live plan.json`"
+                "{ways}; where its state directory is lost, go on with the plan that was applied: `poolwright resume --from-live plan.json`"
             ))
         }
         Err(error) => {
