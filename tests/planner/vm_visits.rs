@@ -240,6 +240,14 @@ fn an_open_host_gets_its_vms_back_and_only_those() {
     }
 }
 
+/// The approved plan says who stays off: what fits by now, or again, changes nothing of that.
+#[test]
+fn what_was_approved_to_stay_off_is_never_started() {
+    let (plan, mut view, around, memory) = reopened();
+    find(&mut view, "old").gpus = Fact::Known(Vec::new());
+    assert_eq!(words(&go(&plan, &view, &memory, &around).unwrap()), ["exit", "start serve-2", "start train"]);
+}
+
 #[test]
 fn a_vm_that_is_gone_or_off_elsewhere_is_named_and_one_that_runs_elsewhere_is_let_be() {
     let (plan, mut view, mut around, memory) = reopened();
