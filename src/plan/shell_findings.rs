@@ -38,9 +38,12 @@ pub(super) fn judge(
     }
     match way {
         ShellWay::Direct => {
-            lockdown(sheet, view);
-            login(sheet, view);
-            service(sheet, view);
+            for Obstacle { rules, why } in obstacles(view) {
+                match why {
+                    Ok(message) => sheet.add(sheet.here(rules[0], message)),
+                    Err(gap) => sheet.unread(rules, &gap),
+                }
+            }
         }
         ShellWay::Handoff => {
             let message =
@@ -77,23 +80,40 @@ fn hidden(sheet: &mut Sheet, view: &HostView, way: ShellWay) {
 
 /// Why nobody would get into the shell by SSH, as far as it can be told without a try.
 pub(super) fn keeps_out(view: &HostView) -> Option<String> {
-    match &view.lockdown {
-        Fact::Known(Lockdown::Disabled) => {}
-        Fact::Known(mode) => return Some(format!("the host is in lockdown mode ({mode})")),
-        Fact::Absent => return Some("its lockdown mode is not shown".to_owned()),
-        Fact::Unknown { why } => return Some(format!("its lockdown mode could not be read: {why}")),
-    }
-    match &view.shell_login {
-        Fact::Known(login) if login.pinned => {}
-        Fact::Known(_) => return Some("no key of the host is pinned".to_owned()),
-        Fact::Absent => return Some("no user of the Site's `shell` fits the host".to_owned()),
-        Fact::Unknown { why } => return Some(format!("who logs in could not be read: {why}")),
-    }
-    match &view.services {
-        Fact::Known(services) if services.iter().any(|service| service.key == SSH_SERVICE) => None,
-        Fact::Known(_) | Fact::Absent => Some(format!("the host lists no service {SSH_SERVICE}")),
-        Fact::Unknown { why } => Some(format!("its services could not be read: {why}")),
-    }
+    let first = obstacles(view).into_iter().next()?;
+    Some(first.why.unwrap_or_else(|gap| gap.to_string()))
+}
+
+/// What keeps us out of a shell, or what could not be read of it.
+struct Obstacle {
+    /// The rules that it breaks, or that could not be checked.
+    rules: &'static [&'static Rule],
+    why: Result<String, Gap>,
+}
+
+/// Everything that keeps us out: a locked host refuses us after it was disturbed.
+fn obstacles(view: &HostView) -> Vec<Obstacle> {
+    let lockdown = match Gap::need(&view.lockdown, "config.lockdownMode") {
+        Ok(Lockdown::Disabled) => None,
+        Ok(mode) => Some(Ok(format!("the host is in lockdown mode ({mode}): nobody logs in to its shell by SSH"))),
+        Err(gap) => Some(Err(gap)),
+    };
+    let (login_rules, login): (&[&Rule], _) = match Gap::optional(&view.shell_login, "who logs in to its shell") {
+        Ok(Some(login)) => {
+            let message = format!("no key of the host is pinned, so {} does not log in to it", login.user);
+            (&[&Rule::SHELL_NO_PIN], (!login.pinned).then_some(Ok(message)))
+        }
+        Ok(None) => (&[&Rule::SHELL_NO_LOGIN], Some(Ok("no user of the Site's `shell` fits the host".to_owned()))),
+        Err(gap) => (&[&Rule::SHELL_NO_PIN, &Rule::SHELL_NO_LOGIN], Some(Err(gap))),
+    };
+    let service = match Gap::need(&view.services, "the services of the host") {
+        Ok(services) if services.iter().any(|service| service.key == SSH_SERVICE) => None,
+        Ok(_) => Some(Ok(format!("the host lists no service {SSH_SERVICE}: SSH cannot be started there"))),
+        Err(gap) => Some(Err(gap)),
+    };
+    let found: [(&'static [&'static Rule], _); 3] =
+        [(&[&Rule::SHELL_LOCKDOWN], lockdown), (login_rules, login), (&[&Rule::SHELL_SERVICE], service)];
+    found.into_iter().filter_map(|(rules, why)| Some(Obstacle { rules, why: why? })).collect()
 }
 
 /// Boards that go to passthrough: a switch of MIG that waits for a reboot shows nowhere but at the shell,
@@ -110,44 +130,6 @@ fn behind(sheet: &mut Sheet, work: Option<&Work>, target: &HostTarget) {
             addresses(&gpus)
         );
         sheet.add(sheet.here(&Rule::MIG_BEHIND, message));
-    }
-}
-
-/// Who may log in: a locked host refuses us after it was disturbed.
-fn lockdown(sheet: &mut Sheet, view: &HostView) {
-    match Gap::need(&view.lockdown, "config.lockdownMode") {
-        Ok(Lockdown::Disabled) => {}
-        Ok(mode) => {
-            let message = format!("the host is in lockdown mode ({mode}): nobody logs in to its shell by SSH");
-            sheet.add(sheet.here(&Rule::SHELL_LOCKDOWN, message));
-        }
-        Err(gap) => sheet.unread(&[&Rule::SHELL_LOCKDOWN], &gap),
-    }
-}
-
-fn login(sheet: &mut Sheet, view: &HostView) {
-    match &view.shell_login {
-        Fact::Known(login) if login.pinned => {}
-        Fact::Known(login) => {
-            let message = format!("no key of the host is pinned, so {} does not log in to it", login.user);
-            sheet.add(sheet.here(&Rule::SHELL_NO_PIN, message));
-        }
-        Fact::Absent => sheet.add(sheet.here(&Rule::SHELL_NO_LOGIN, "no user of the Site's `shell` fits the host")),
-        Fact::Unknown { why } => {
-            let gap = Gap { what: "who logs in to its shell".to_owned(), why: why.clone() };
-            sheet.unread(&[&Rule::SHELL_NO_PIN, &Rule::SHELL_NO_LOGIN], &gap);
-        }
-    }
-}
-
-fn service(sheet: &mut Sheet, view: &HostView) {
-    match Gap::need(&view.services, "the services of the host") {
-        Ok(services) if services.iter().any(|service| service.key == SSH_SERVICE) => {}
-        Ok(_) => {
-            let message = format!("the host lists no service {SSH_SERVICE}: SSH cannot be started there");
-            sheet.add(sheet.here(&Rule::SHELL_SERVICE, message));
-        }
-        Err(gap) => sheet.unread(&[&Rule::SHELL_SERVICE], &gap),
     }
 }
 

@@ -86,7 +86,6 @@ impl Run<'_> {
     /// says how it was left.
     pub(super) async fn leave(&mut self, host: &HostPlan) -> Result<(), RunError> {
         let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
-        // What failed before anything was changed gives the VMs back that it stopped.
         // One VM that does not start keeps no other off, and what failed before anything was changed gives
         // back all that it stopped.
         let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });

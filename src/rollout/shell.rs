@@ -303,14 +303,13 @@ impl Run<'_> {
 
     async fn restart_daemon(&mut self, host: &HostPlan) -> Result<Option<String>, RunError> {
         let comp = Compensation::Monitor;
-        let step = Step::StartMonitor;
-        let event = match self.daemon_now(host, &step).await? {
+        let event = match self.daemon_now(host).await? {
             // By a reboot, or by somebody: as it was before.
             Ok(Some(true)) => Event::Undone { comp },
             Ok(None) => Event::LeftAlone { comp, found: "not installed any more".to_owned() },
             Ok(Some(false)) => {
                 let ran = self.run_command(host, Command::StartMonitor).await?;
-                match (self.daemon_now(host, &step).await?, ran) {
+                match (self.daemon_now(host).await?, ran) {
                     (Ok(Some(true)), _) => Event::Undone { comp },
                     (_, Err(why)) | (Err(why), _) => return Ok(Some(format!("{DAEMON} was not started again: {why}"))),
                     (Ok(_), Ok(said)) => {
@@ -325,8 +324,8 @@ impl Run<'_> {
     }
 
     /// Whether the daemon runs; none where it is not installed.
-    async fn daemon_now(&mut self, host: &HostPlan, step: &Step) -> Result<Result<Option<bool>, String>, RunError> {
-        let record = match self.read_for(host, step).await? {
+    async fn daemon_now(&mut self, host: &HostPlan) -> Result<Result<Option<bool>, String>, RunError> {
+        let record = match self.read_for(host, &Step::StartMonitor).await? {
             Ok(record) => record,
             Err(why) => return Ok(Err(why)),
         };
