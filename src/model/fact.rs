@@ -53,6 +53,15 @@ impl<T> Fact<T> {
         }
     }
 
+    /// Applies `f` to a known value; what it does not know is unknown.
+    pub fn and_then<U>(self, f: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self {
+            Self::Known(value) => f(value),
+            Self::Absent => Fact::Absent,
+            Self::Unknown { why } => Fact::Unknown { why },
+        }
+    }
+
     /// Borrows the value.
     pub fn as_ref(&self) -> Fact<&T> {
         match self {

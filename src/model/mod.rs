@@ -7,6 +7,7 @@
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
 //!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
 //!   finding:  what a check has to say, with id, severity, place, evidence and hint
+//!   node:     a node of a guest cluster, and which VM it is
 //!   marker:   what is written on the live host object while a visit is under way
 //! ```
 //!
@@ -23,6 +24,7 @@ mod host_key;
 mod ids;
 mod marker;
 mod name;
+mod node;
 mod observed;
 mod pattern;
 mod pci;
@@ -45,6 +47,7 @@ pub use host_key::{HostKeyPin, HostKeyPinError};
 pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, LastReboot, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
+pub use node::{GuestView, NodeMark, NodePhase, NodeRef, NodeView, is_same_machine};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,
     HostRecord, HostService, HostView, Lockdown, NumaNode, Observed, Package, Parity, PassthruState, PciDevice,
