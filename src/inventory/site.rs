@@ -97,18 +97,20 @@ pub struct Pace {
     pub host_stable: Wait,
     /// How long a value that we wrote may take to read back.
     pub read_back: Wait,
+    /// Between the two looks that find a node drained.
+    pub drain_recheck: Wait,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        let model::Pace { host_stable_s, read_back_s } = model::Pace::default();
-        Self { host_stable: Wait(host_stable_s), read_back: Wait(read_back_s) }
+        let model::Pace { host_stable_s, read_back_s, drain_recheck_s } = model::Pace::default();
+        Self { host_stable: Wait(host_stable_s), read_back: Wait(read_back_s), drain_recheck: Wait(drain_recheck_s) }
     }
 }
 
 impl From<Pace> for model::Pace {
     fn from(pace: Pace) -> Self {
-        Self { host_stable_s: pace.host_stable.0, read_back_s: pace.read_back.0 }
+        Self { host_stable_s: pace.host_stable.0, read_back_s: pace.read_back.0, drain_recheck_s: pace.drain_recheck.0 }
     }
 }
 

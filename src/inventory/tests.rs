@@ -163,7 +163,7 @@ fn any_site() -> impl Strategy<Value = Site> {
                 credentials: Credentials { user: at(user), password: at(password.parse().unwrap()) },
             },
             shell,
-            pace: Pace { host_stable: Wait(host_stable), read_back: Wait(read_back) },
+            pace: Pace { host_stable: Wait(host_stable), read_back: Wait(read_back), ..Pace::default() },
         },
     )
 }

@@ -29,11 +29,21 @@ pub struct Pace {
     pub host_stable_s: u32,
     /// How long a value that we wrote may take to read back.
     pub read_back_s: u32,
+    /// Between the two looks that find a node drained.
+    #[serde(default = "Pace::drain_recheck")]
+    pub drain_recheck_s: u32,
+}
+
+impl Pace {
+    /// A pod that was bound just before the cordon shows within seconds.
+    fn drain_recheck() -> u32 {
+        10
+    }
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { host_stable_s: 60, read_back_s: 30 }
+        Self { host_stable_s: 60, read_back_s: 30, drain_recheck_s: Self::drain_recheck() }
     }
 }
 
@@ -55,6 +65,9 @@ pub struct DesiredPool {
     pub gpus: Vec<GpuGroup>,
     /// What may be done to the VMs on the hosts.
     pub vms: VmRules,
+    /// Guest clusters whose nodes run on the hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestRules>,
     /// Rules of the rollout.
     pub rollout: RolloutRules,
     /// Findings that somebody accepted.
@@ -132,6 +145,55 @@ pub struct RolloutRules {
     pub max_reboots: At<u32>,
     /// What to do with a host that is in maintenance and has no marker.
     pub found_in_maintenance: FoundInMaintenance,
+    /// What to do with a host whose nodes do not pass their gate.
+    #[serde(default)]
+    pub on_validation_failure: OnValidationFailure,
+}
+
+/// What to do with a host whose nodes do not pass their gate. They stay cordoned either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnValidationFailure {
+    /// Stop the VMs that the visit started, and take the host back into maintenance mode.
+    #[default]
+    CloseHost,
+    /// Leave the host open and the VMs running.
+    KeepOpen,
+}
+
+/// A guest cluster whose nodes run on the hosts of a pool, and what is done with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GuestRules {
+    /// Its name in the Site.
+    pub cluster: At<String>,
+    /// What each node must offer to pods.
+    pub expect: Expect,
+    /// How long a node may take to be drained, in seconds.
+    pub drain_timeout_s: u32,
+    /// Jobs that have to succeed on a node before it is uncordoned, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validate: Vec<JobTemplate>,
+}
+
+/// What a node must offer to pods: `status.allocatable`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expect {
+    /// An extended resource, `nvidia.com/gpu`.
+    pub resource: At<String>,
+    /// How many of it, neither more nor less.
+    pub per_node: At<u32>,
+}
+
+/// A Job that validates a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JobTemplate {
+    /// The file that it was made from.
+    pub file: At<String>,
+    /// The Job, its variables filled in: a `batch/v1` object. Its name and its node are given at the visit.
+    pub job: serde_json::Value,
 }
 
 /// What to do with a host found in maintenance.

@@ -33,6 +33,9 @@ pub struct Marker {
     pub last: Option<LastReboot>,
     /// Compensations: kind, subject, value before.
     pub arm: Vec<[String; 3]>,
+    /// Nodes that are cordoned, or about to be: guest cluster, name, UID.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<[String; 3]>,
     /// State before the visit.
     pub base: Baseline,
 }

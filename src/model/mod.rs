@@ -37,8 +37,8 @@ mod words;
 pub use at::{At, Place};
 pub use cluster::{ClusterView, Drs, DrsFault, DrsLevel, DrsOverride, DrsReason, HaAdmission};
 pub use desired::{
-    Accept, Desired, DesiredPool, DriverPin, FoundInMaintenance, GpuGroup, GpuSelect, HostPin, HostSettings, Pace,
-    RolloutRules,
+    Accept, Desired, DesiredPool, DriverPin, Expect, FoundInMaintenance, GpuGroup, GpuSelect, GuestRules, HostPin,
+    HostSettings, JobTemplate, OnValidationFailure, Pace, RolloutRules,
 };
 pub use fact::Fact;
 pub use finding::{Acceptance, Finding, FindingId, RULES, Rule, Severity, Subject};

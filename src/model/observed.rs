@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::gpu::wire_enum;
 use super::{
-    AssignmentPolicy, ClusterView, Fact, GraphicsType, HostName, HostRef, MoRef, PciAddress, PciId, ShellLogin,
-    ShellView, VgpuMode, VmView,
+    AssignmentPolicy, ClusterView, Fact, GraphicsType, GuestView, HostName, HostRef, MoRef, PciAddress, PciId,
+    ShellLogin, ShellView, VgpuMode, VmView,
 };
 
 /// The vCenter that answered.
@@ -47,6 +47,9 @@ pub struct Observed {
     /// Clusters of the hosts by path ([`HostRef::cluster`]); absent for the compute resource of a
     /// host that stands alone.
     pub clusters: BTreeMap<String, Fact<ClusterView>>,
+    /// Guest clusters of the site by name, where nodes were asked for: unknown if one could not be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub guests: BTreeMap<String, Fact<GuestView>>,
     /// Hosts by name. Two hosts of one name in two clusters are told apart by [`HostRef::path`],
     /// which is the key.
     pub hosts: BTreeMap<String, HostRecord>,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::gpu::wire_enum;
-use super::{Fact, HostFault, MoRef, PowerState};
+use super::{Fact, HostFault, MoRef, NodeView, PowerState};
 
 /// One VM read by itself: its view, or the fault that kept us from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct VmView {
     pub instance_uuid: Fact<String>,
     /// `guest.toolsRunningStatus`: whether the guest can be asked to shut down.
     pub tools: Fact<ToolsStatus>,
+    /// The node of a guest cluster that it is, matched by the identity of its machine; absent if it is
+    /// none of any cluster that could be read. Unknown also where nodes were not asked for.
+    pub node: Fact<Box<NodeView>>,
 }
 
 impl VmView {

@@ -39,6 +39,8 @@ pub enum VmSelector {
     Folder(FolderPattern),
     /// Those of this name.
     Name(NamePattern),
+    /// Those that are nodes of this guest cluster.
+    Guest(String),
 }
 
 /// What becomes of a VM that would not start any more.
@@ -88,6 +90,7 @@ impl VmSelector {
         match self {
             Self::Folder(folder) => vm.folder.as_ref().map(|path| folder.matches(path)),
             Self::Name(name) => vm.name.as_ref().map(|own| name.matches(own)),
+            Self::Guest(cluster) => vm.node.as_ref().map(|own| own.node.cluster == *cluster),
         }
         .or_absent(false)
     }
@@ -98,6 +101,7 @@ impl fmt::Display for VmSelector {
         match self {
             Self::Folder(folder) => write!(f, "folder {folder}"),
             Self::Name(name) => write!(f, "name {name}"),
+            Self::Guest(cluster) => write!(f, "nodes of {cluster}"),
         }
     }
 }

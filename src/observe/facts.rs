@@ -59,6 +59,7 @@ impl Fleet {
             marker_field: marker.map(|_| true).or_absent(false),
             hot_migrate,
             clusters,
+            guests: BTreeMap::new(),
             hosts: records.into_iter().map(|record| (record.host.path.clone(), record)).collect(),
             notes,
         }

@@ -51,6 +51,7 @@ pub(super) fn partial(content: &ObjectContent) -> Partial {
         bios_uuid: text(path::VM_BIOS_UUID),
         instance_uuid: text(path::VM_INSTANCE_UUID),
         tools: text(path::VM_TOOLS).map(|status| status.as_str().into()),
+        node: Fact::Absent,
     };
     Partial { view, parent: parent(&read) }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::blocks::powered_on_vms;
-use crate::model::{ClusterView, Fact, HostRecord, HostRef, HostView, MoRef, Observed};
+use crate::model::{ClusterView, Fact, GuestView, HostRecord, HostRef, HostView, MoRef, Observed};
 
 /// What is around a host, read just before its visit is planned: the fates of its VMs are made from
 /// it.
@@ -19,6 +19,8 @@ pub struct Around {
     pub neighbours: Vec<HostRecord>,
     /// `vgpu.hotmigrate.enabled` of the vCenter.
     pub hot_migrate: Fact<bool>,
+    /// Guest clusters of the site by name.
+    pub guests: BTreeMap<String, Fact<GuestView>>,
 }
 
 impl Around {
@@ -31,12 +33,17 @@ impl Around {
 
     /// For a host of which nothing around decides.
     pub fn nothing() -> Self {
-        Self { cluster: Fact::Absent, neighbours: Vec::new(), hot_migrate: Fact::Absent }
+        Self { cluster: Fact::Absent, neighbours: Vec::new(), hot_migrate: Fact::Absent, guests: BTreeMap::new() }
     }
 
     /// What is around could not be read.
     pub fn unread(why: &str) -> Self {
-        Self { cluster: Fact::unknown(why), neighbours: Vec::new(), hot_migrate: Fact::unknown(why) }
+        Self {
+            cluster: Fact::unknown(why),
+            neighbours: Vec::new(),
+            hot_migrate: Fact::unknown(why),
+            guests: BTreeMap::new(),
+        }
     }
 }
 

@@ -78,7 +78,8 @@ pub(super) fn done(line: impl Into<String>) -> Result<Check, Check> {
 }
 
 impl Step {
-    /// Compares the live host with what the step expects. `memory` is that of before the step, or,
+    /// Compares the live host with what the step expects; of a step on a node nothing is expected of the
+    /// host. `memory` is that of before the step, or,
     /// when it is taken up again, of after its start.
     pub fn check(&self, host: &HostPlan, view: &HostView, memory: &Memory) -> Check {
         let check = match self {
@@ -100,6 +101,11 @@ impl Step {
             },
             Self::ExitMaintenance => exit(host, view, memory),
             Self::StartVm { vm, name, gpus } => power::start(vm, name, gpus, view),
+            Self::CordonNode { .. }
+            | Self::DrainNode { .. }
+            | Self::AwaitNode { .. }
+            | Self::ValidateNode { .. }
+            | Self::UncordonNode { .. } => Ok(Check::Ready),
         };
         check.unwrap_or_else(|refused| refused)
     }
@@ -159,6 +165,14 @@ impl Step {
                 waiting(open, vec!["out of maintenance mode, the host gate is passed".to_owned()])
             }
             Self::StartVm { vm, .. } => power::started(vm, view),
+            // A host says nothing of a node.
+            Self::CordonNode { node, .. }
+            | Self::DrainNode { node, .. }
+            | Self::AwaitNode { node, .. }
+            | Self::ValidateNode { node }
+            | Self::UncordonNode { node, .. } => {
+                Verify::NotYet { waiting_for: vec![format!("a look at the node {node}")] }
+            }
         }
     }
 

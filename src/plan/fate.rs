@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{HostName, MoRef, VmGpuDevice};
+use std::collections::BTreeMap;
+
+use crate::model::{HostName, MoRef, NodeRef, VmGpuDevice};
 
 /// A VM that is powered on, and what becomes of it while its host is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub struct VmFate {
     pub name: String,
     /// Its GPU devices, in device order.
     pub gpus: Vec<VmGpuDevice>,
+    /// The node of a guest cluster that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeRef>,
     /// What becomes of it.
     pub fate: Fate,
 }
@@ -59,13 +64,16 @@ impl Fate {
 
 /// How many VMs of one host may be stopped and moved: counts, because VMs come and go between the
 /// plan and its night (FORMATS rule 1). Which ones, the selectors of the pool say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
     /// VMs that may be stopped.
     pub stops: u32,
     /// VMs that may be moved.
     pub moves: u32,
+    /// Nodes that may go down, by guest cluster: no more than planned.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nodes: BTreeMap<String, u32>,
 }
 
 impl Bounds {
@@ -75,7 +83,16 @@ impl Bounds {
     /// The bounds of a plan with these fates; without VMs to be closed around there are none.
     pub(super) fn of(fates: &[VmFate]) -> Self {
         let (stops, moves) = Self::counts(fates);
-        Self { stops: stops + Self::MORE, moves: moves + Self::MORE }
+        Self { stops: stops + Self::MORE, moves: moves + Self::MORE, nodes: Self::nodes(fates) }
+    }
+
+    /// How many nodes these take down, by guest cluster.
+    pub(super) fn nodes(fates: &[VmFate]) -> BTreeMap<String, u32> {
+        let stopped = fates.iter().filter(|fate| fate.fate.is_stopped()).filter_map(|fate| fate.node.as_ref());
+        stopped.fold(BTreeMap::new(), |mut down, node| {
+            *down.entry(node.cluster.clone()).or_default() += 1;
+            down
+        })
     }
 
     /// How many of these are stopped, and how many move.

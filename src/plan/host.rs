@@ -438,6 +438,8 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
         bounds: if ours { Bounds::of(&made.fates) } else { Bounds::default() },
         fates: made.fates,
         vms: pool.vms.clone(),
+        guests: pool.guests.clone(),
+        on_validation_failure: pool.rollout.on_validation_failure,
         steps: outline::steps(&steps, work, &reboots),
         minutes: outline::minutes(&steps, work, &reboots, &context.pace),
         reboots,

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::Step;
-use crate::model::{Baseline, Fact, MigKind, MoRef, PciAddress, ShellWay};
+use crate::model::{Baseline, Fact, MigKind, MoRef, NodeMark, NodeRef, PciAddress, ShellWay};
 
 /// What a visit remembers of itself. The default is a visit that did nothing yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct Memory {
     /// VMs that this visit stops or stopped, and has not started again: all that it will stop, from
     /// before the first.
     pub vms: Vec<MoRef>,
+    /// Nodes that carry our mark.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeMemory>,
     /// GPUs whose boards were given another MIG switch, seen or confirmed: it waits for a reboot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mig: Vec<(PciAddress, bool)>,
@@ -41,6 +44,18 @@ pub struct Memory {
     /// State before the visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+}
+
+/// A node that carries our mark: what its gate compares with is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeMemory {
+    /// The node.
+    pub node: NodeRef,
+    /// Its VM.
+    pub vm: MoRef,
+    /// The mark, as it was written last.
+    pub mark: NodeMark,
 }
 
 /// How far the maintenance that we asked for is. Leaving it is ours only if entering was.
@@ -112,6 +127,12 @@ impl Memory {
             Step::StartShell | Step::StopMonitor | Step::StartMonitor | Step::VerifyHost | Step::StartVm { .. } => {
                 return;
             }
+            // What is known of nodes is their mark.
+            Step::CordonNode { .. }
+            | Step::DrainNode { .. }
+            | Step::AwaitNode { .. }
+            | Step::ValidateNode { .. }
+            | Step::UncordonNode { .. } => return,
         }
         self.begun = true;
     }
@@ -141,7 +162,12 @@ impl Memory {
             | Step::StartShell
             | Step::StopMonitor
             | Step::SetMig { kind: MigKind::Driver, .. }
-            | Step::VerifyHost => {}
+            | Step::VerifyHost
+            | Step::CordonNode { .. }
+            | Step::DrainNode { .. }
+            | Step::AwaitNode { .. }
+            | Step::ValidateNode { .. }
+            | Step::UncordonNode { .. } => {}
         }
     }
 

@@ -56,14 +56,14 @@ pub use fate::{Bounds, Fate, Moving, VmFate};
 pub use fleet::out_of_service;
 pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
 pub use group::grouped;
-pub use memory::{Memory, OurMaintenance, RebootAsked};
+pub use memory::{Memory, NodeMemory, OurMaintenance, RebootAsked};
 pub use mig::SSH_SERVICE;
 pub use planner::plan;
 pub use seal::PlanFileError;
 pub use seen::{SeenGpu, gpus};
 pub use setting::GpuSetting;
 pub use sheet::UNTOLD;
-pub use step::{Change, GraphicsChange, PassthruChange, Step};
+pub use step::{Change, GraphicsChange, NodeEnd, PassthruChange, Step};
 pub use types::{
     Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NotActed, Outline, Plan, PoolCapacity,
     Reason, Reboots, SlowFacts, SlowGpu,

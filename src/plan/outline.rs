@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::group::{by_words, grouped};
 use super::setting::on;
 use super::work::Work;
-use super::{Minutes, Outline, Reboots, Step};
+use super::{Minutes, NodeEnd, Outline, Reboots, Step};
 use crate::model::{Fact, HostView, MigKind, Pace, ShellWay};
 
 /// Why the host reboots, and why perhaps once more or not at all.
@@ -92,7 +92,12 @@ fn once_more(work: &Work) -> Vec<Outline> {
 fn expects(step: &Step) -> String {
     match step {
         Step::StartClosing { .. } => "no other task on the host".to_owned(),
-        Step::StopVm { .. } => "the host closing, the VM on it, its guest tools running".to_owned(),
+        Step::CordonNode { .. } => "the node of this VM, with nobody's mark on it".to_owned(),
+        Step::DrainNode { .. } => "the node cordoned, with our mark on it".to_owned(),
+        Step::StopVm { node: None, .. } => "the host closing, the VM on it, its guest tools running".to_owned(),
+        Step::StopVm { node: Some(_), .. } => {
+            "the host closing, the VM on it, its node cordoned and empty, its volumes detached".to_owned()
+        }
         Step::EnterMaintenance { moves } if moves.is_empty() => {
             "no VM powered on, no other task on the host".to_owned()
         }
@@ -138,6 +143,10 @@ fn expects(step: &Step) -> String {
         Step::VerifyHost => "modes active as wished, devices and other GPUs unchanged, parity no worse".to_owned(),
         Step::ExitMaintenance => "the host gate passed".to_owned(),
         Step::StartVm { .. } => "the VM off, on this host, with the same GPU devices".to_owned(),
+        Step::AwaitNode { .. } => "its VM powered on, on this host".to_owned(),
+        Step::ValidateNode { .. } => "the node Ready, with what it should offer".to_owned(),
+        Step::UncordonNode { leave: NodeEnd::Open, .. } => "the node gate passed, our mark on the node".to_owned(),
+        Step::UncordonNode { leave: NodeEnd::LeftOff, .. } => "its VM off, our mark on the node".to_owned(),
     }
 }
 
@@ -172,6 +181,8 @@ pub(super) fn minutes(steps: &[Step], work: &Work, reboots: &Reboots, pace: &Pac
 fn kind(step: &Step) -> &'static str {
     match step {
         Step::StartClosing { .. } => "begin to close",
+        Step::CordonNode { .. } => "cordon a node",
+        Step::DrainNode { .. } => "drain a node",
         Step::StopVm { .. } => "stop a VM",
         Step::EnterMaintenance { .. } => "close",
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } => "write",
@@ -183,5 +194,8 @@ fn kind(step: &Step) -> &'static str {
         Step::VerifyHost => "verify",
         Step::ExitMaintenance => "open",
         Step::StartVm { .. } => "start a VM",
+        Step::AwaitNode { .. } => "wait for a node",
+        Step::ValidateNode { .. } => "validate a node",
+        Step::UncordonNode { .. } => "uncordon a node",
     }
 }

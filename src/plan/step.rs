@@ -10,8 +10,8 @@ use super::device::addresses;
 use super::group::{by_words, grouped};
 use super::vms::device_words;
 use crate::model::{
-    AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, MigKind, MoRef, PciAddress, ShellWay,
-    VgpuMode, VmGpuDevice, counted,
+    AssignmentPolicy, Fact, GraphicsConfig, GraphicsDeviceConfig, GraphicsType, MigKind, MoRef, NodeRef, PciAddress,
+    ShellWay, VgpuMode, VmGpuDevice, counted,
 };
 
 /// A value that is changed: what is expected before, and what is set.
@@ -70,12 +70,33 @@ pub enum Step {
         /// VMs that are stopped meanwhile: the server's own limit has to leave time for them.
         stops: u32,
     },
+    /// Cordon a node, with our mark on it in the same write. Those of all guest clusters of the host are,
+    /// before the first pod is evicted.
+    CordonNode {
+        /// The node.
+        node: NodeRef,
+        /// Its VM.
+        vm: MoRef,
+    },
+    /// Evict the pods of a node, until nothing is left on it and its volumes are detached.
+    DrainNode {
+        /// The node.
+        node: NodeRef,
+        /// Its VM.
+        vm: MoRef,
+        /// How long it may take, in seconds.
+        timeout_s: u32,
+    },
     /// Shut down a guest on the host that is closing.
     StopVm {
         /// The VM.
         vm: MoRef,
         /// Its name.
         name: String,
+        /// The node that it is: looked at once more before it is stopped. A node that is drained may be
+        /// powered off if its guest does not heed us (FORMATS rule 4).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeRef>,
     },
     /// Enter maintenance mode, or follow the task that runs already. What is powered on is moved away
     /// by DRS.
@@ -146,6 +167,38 @@ pub enum Step {
         /// Its GPU devices, which must be the same still.
         gpus: Vec<VmGpuDevice>,
     },
+    /// The first half of the node gate: the node is back, on a boot that it should be on, Ready, and offers
+    /// what it should.
+    AwaitNode {
+        /// The node.
+        node: NodeRef,
+        /// Its VM.
+        vm: MoRef,
+        /// Whether this visit stopped its VM: the boot is another one if and only if it did.
+        stopped: bool,
+    },
+    /// The second half of the node gate: the Jobs of its guest cluster succeed on it.
+    ValidateNode {
+        /// The node.
+        node: NodeRef,
+    },
+    /// Take our mark off a node that passed its gate, and leave it as it is to be left.
+    UncordonNode {
+        /// The node.
+        node: NodeRef,
+        /// How.
+        leave: NodeEnd,
+    },
+}
+
+/// How a node is left at the end of a visit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeEnd {
+    /// Uncordoned, unless it was cordoned before.
+    Open,
+    /// Cordoned: its VM stays off as planned.
+    LeftOff,
 }
 
 impl Step {
@@ -190,6 +243,18 @@ impl Step {
         )
     }
 
+    /// The node that the step works on, in its guest cluster.
+    pub fn works_on(&self) -> Option<&NodeRef> {
+        match self {
+            Self::CordonNode { node, .. }
+            | Self::DrainNode { node, .. }
+            | Self::AwaitNode { node, .. }
+            | Self::ValidateNode { node }
+            | Self::UncordonNode { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
     /// Whether the step disturbs what runs on the host: it is done in maintenance mode only.
     pub fn needs_maintenance(&self) -> bool {
         match self {
@@ -202,7 +267,12 @@ impl Step {
             | Self::StartShell
             | Self::StartMonitor
             | Self::VerifyHost
-            | Self::StartVm { .. } => false,
+            | Self::StartVm { .. }
+            | Self::CordonNode { .. }
+            | Self::DrainNode { .. }
+            | Self::AwaitNode { .. }
+            | Self::ValidateNode { .. }
+            | Self::UncordonNode { .. } => false,
         }
     }
 }
@@ -213,6 +283,8 @@ impl fmt::Display for Step {
             Self::StartClosing { stops, .. } => {
                 write!(f, "begin to enter maintenance mode, so that {} can be stopped", counted(*stops, "VM"))
             }
+            Self::CordonNode { node, .. } => write!(f, "cordon the node {node}"),
+            Self::DrainNode { node, .. } => write!(f, "drain the node {node}"),
             Self::StopVm { name, .. } => write!(f, "shut down the guest of {name}"),
             Self::EnterMaintenance { moves } if moves.is_empty() => f.write_str("enter maintenance mode"),
             Self::EnterMaintenance { moves } => {
@@ -250,6 +322,12 @@ impl fmt::Display for Step {
             Self::StartVm { name, gpus, .. } => {
                 let devices: Vec<String> = gpus.iter().map(device_words).collect();
                 write!(f, "start {name} ({})", devices.join(", "))
+            }
+            Self::AwaitNode { node, .. } => write!(f, "wait for the node {node}"),
+            Self::ValidateNode { node } => write!(f, "validate the node {node}"),
+            Self::UncordonNode { node, leave: NodeEnd::Open } => write!(f, "uncordon the node {node}"),
+            Self::UncordonNode { node, leave: NodeEnd::LeftOff } => {
+                write!(f, "leave the node {node} cordoned, its VM off")
             }
         }
     }

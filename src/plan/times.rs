@@ -57,6 +57,22 @@ const GATE: Duration = minutes(1);
 /// Datastores, HA agent and graphics come back some minutes after the host (vsphere-gpu §3.5).
 const GATE_DEADLINE: Duration = minutes(15);
 
+/// A write to an API server takes less than a second, and a minute leaves room for a busy one.
+const PATCH: Duration = minutes(1);
+/// An API server that is upgraded is away for minutes.
+const PATCH_DEADLINE: Duration = minutes(5);
+/// Most pods end within their grace of 30 s, and their replacements become ready within minutes.
+const DRAIN: Duration = minutes(5);
+/// The guest boots and its driver container starts.
+const NODE: Duration = minutes(5);
+/// A driver that is not precompiled is compiled at the first boot, 15 minutes and more (kubernetes §6.6:
+/// driver and plugin 30 minutes, allocatable 10 minutes).
+const NODE_DEADLINE: Duration = minutes(40);
+/// A Job that adds vectors on the GPUs; its image may have to be pulled.
+const VALIDATE: Duration = minutes(3);
+/// An image of several GB over a slow registry, once; a Job that takes longer than this hangs.
+const VALIDATE_DEADLINE: Duration = minutes(20);
+
 impl Step {
     /// How long facts may lag behind a reboot that is proven (vsphere-gpu §3.5: up to minutes) before
     /// what they say is believed.
@@ -77,6 +93,10 @@ impl Step {
             Self::Reboot { .. } => REBOOT + stable,
             Self::VerifyHost => GATE,
             Self::StartVm { .. } => START,
+            Self::CordonNode { .. } | Self::UncordonNode { .. } => PATCH,
+            Self::DrainNode { .. } => DRAIN,
+            Self::AwaitNode { .. } => NODE + stable,
+            Self::ValidateNode { .. } => VALIDATE,
         }
     }
 
@@ -95,6 +115,10 @@ impl Step {
             Self::Reboot { .. } => REBOOT_DEADLINE + stable,
             Self::VerifyHost => GATE_DEADLINE,
             Self::StartVm { .. } => START_DEADLINE,
+            Self::CordonNode { .. } | Self::UncordonNode { .. } => PATCH_DEADLINE,
+            Self::DrainNode { timeout_s, .. } => Duration::from_secs((*timeout_s).into()),
+            Self::AwaitNode { .. } => NODE_DEADLINE + stable,
+            Self::ValidateNode { .. } => VALIDATE_DEADLINE,
         }
     }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, HostName, HostRef, MigKind, Mode, Package, PciAddress,
-    PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
+    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, GuestRules, HostName, HostRef, MigKind, Mode,
+    OnValidationFailure, Package, PciAddress, PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
 };
 
 use super::{Bounds, VmFate};
@@ -104,6 +104,12 @@ pub struct HostPlan {
     pub bounds: Bounds,
     /// Which VMs may be.
     pub vms: VmRules,
+    /// Guest clusters whose nodes run on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestRules>,
+    /// What to do if its nodes do not pass their gate.
+    #[serde(default)]
+    pub on_validation_failure: OnValidationFailure,
     /// The steps, as words.
     pub steps: Vec<Outline>,
     /// Reboots.

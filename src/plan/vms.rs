@@ -275,7 +275,8 @@ impl Fates {
 
 fn fated(vm: &VmView, fate: Fate) -> VmFate {
     let gpus = vm.gpus.known().cloned().unwrap_or_default();
-    VmFate { vm: vm.moref.clone(), name: vm_name(vm), gpus, fate }
+    let node = vm.node.known().map(|node| node.node.clone());
+    VmFate { vm: vm.moref.clone(), name: vm_name(vm), gpus, node, fate }
 }
 
 fn moving(vm: &VmView, to: HostName) -> VmFate {

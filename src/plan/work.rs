@@ -314,7 +314,9 @@ impl Vms {
             match &fate.fate {
                 Fate::Moves { minutes, .. } => steps.moves.push(Moving { vm, name, minutes: *minutes }),
                 Fate::Stops { .. } | Fate::LeftOff { .. } if stopped(&vm) => {}
-                Fate::Stops { .. } | Fate::LeftOff { .. } => steps.stops.push(Step::StopVm { vm, name }),
+                Fate::Stops { .. } | Fate::LeftOff { .. } => {
+                    steps.stops.push(Step::StopVm { vm, name, node: fate.node.clone() });
+                }
             }
         }
         let started = starts.iter().filter_map(|vm| fates.iter().find(|fate| fate.vm == *vm));

@@ -6,7 +6,8 @@ use crate::document::{Document, nearest};
 use crate::inventory::Site;
 use crate::model::{
     Accept, AssignmentPolicy, At, ClusterRef, Desired, DesiredPool, DriverPin, Finding, FoundInMaintenance, GpuGroup,
-    GpuSelect, HostGlob, HostPattern, HostPin, HostRef, HostSettings, Mode, RolloutRules, Roster, Rule, Severity,
+    GpuSelect, HostGlob, HostPattern, HostPin, HostRef, HostSettings, Mode, OnValidationFailure, RolloutRules, Roster,
+    Rule, Severity,
 };
 
 use super::check::claimed_twice;
@@ -268,7 +269,9 @@ fn desired_pool(pool: &Document<GpuPool>, cluster: &ClusterRef, hosts: Vec<HostP
                 OnMaintenance::Hold => FoundInMaintenance::Hold,
                 OnMaintenance::Change => FoundInMaintenance::Change,
             },
+            on_validation_failure: OnValidationFailure::default(),
         },
+        guests: Vec::new(),
         accept: spec
             .accept
             .iter()

@@ -64,6 +64,18 @@ fn what(event: &Event) -> Option<Text> {
         Event::ShellLoginFailed { error } => {
             toned(Tone::Bad, format!("its shell is not used again in this run: {error}"))
         }
+        Event::NodeMarked { node, mark, .. } => plain(match mark {
+            Some(mark) => format!("the node {node} is cordoned, {}", mark.phase),
+            None => format!("our mark is off the node {node}"),
+        }),
+        Event::NodeBlocked { node, why } if why.is_empty() => plain(format!("the node {node}: the way is free")),
+        Event::NodeBlocked { node, why } => {
+            toned(Tone::Warn, format!("the node {node} is not drained: {}", why.join("; ")))
+        }
+        Event::NodeRecordoned { node, by } => toned(
+            Tone::Warn,
+            format!("the node {node} was uncordoned by {by} before it passed its gate: cordoned again"),
+        ),
         Event::LeftAlone { comp, found } => toned(Tone::Warn, format!("{comp} is not put back: found {found}")),
         Event::Signal { signal } => toned(
             Tone::Warn,

@@ -23,6 +23,7 @@ impl Run<'_> {
             cluster: read.clusters.remove(cluster).unwrap_or_else(|| Fact::unknown("the cluster is not where it was")),
             neighbours: read.hosts.into_values().filter(|other| other.host.moref != host.host.moref).collect(),
             hot_migrate: read.hot_migrate,
+            guests: read.guests,
         }
     }
 }

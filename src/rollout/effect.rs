@@ -32,7 +32,12 @@ fn task_of(step: &Step) -> Option<&'static str> {
         | Step::SetMig { .. }
         | Step::StartMonitor
         | Step::VerifyHost
-        | Step::StartVm { .. } => None,
+        | Step::StartVm { .. }
+        | Step::CordonNode { .. }
+        | Step::DrainNode { .. }
+        | Step::AwaitNode { .. }
+        | Step::ValidateNode { .. }
+        | Step::UncordonNode { .. } => None,
     }
 }
 
@@ -132,6 +137,12 @@ impl Run<'_> {
             Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => {
                 return Sent::Refused("no call of vCenter does it".to_owned());
             }
+            // Done in the guest cluster (`nodes`).
+            Step::CordonNode { .. }
+            | Step::DrainNode { .. }
+            | Step::AwaitNode { .. }
+            | Step::ValidateNode { .. }
+            | Step::UncordonNode { .. } => return Sent::Refused("no call of vCenter does it".to_owned()),
             // Reads only.
             Step::VerifyHost => return Sent::Stored,
         };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Held, LeftAs, StepKind};
-use crate::model::{Connection, Fact, HostName, HostRecord, Marker, MoRef, PlanId, RunId};
+use crate::model::{Connection, Fact, HostName, HostRecord, Marker, MoRef, NodeMark, NodeRef, PlanId, RunId};
 use crate::plan::{GateCheck, Input, Memory, Step, Verdict, Visit};
 use crate::vim25::wire::names::managed;
 
@@ -188,6 +188,30 @@ pub enum Event {
         /// What was read.
         evidence: String,
     },
+    /// The mark on a node was written, with the cordon where it is the first, and read back; or it was taken
+    /// off.
+    NodeMarked {
+        /// The node.
+        node: NodeRef,
+        /// Its VM.
+        vm: MoRef,
+        /// What stands there now; none after taking it off.
+        mark: Option<Box<NodeMark>>,
+    },
+    /// What keeps a node from being drained has changed.
+    NodeBlocked {
+        /// The node.
+        node: NodeRef,
+        /// What is waited for, one line each; nothing if the way is free.
+        why: Vec<String>,
+    },
+    /// Somebody uncordoned a node that had not passed its gate; it was cordoned again.
+    NodeRecordoned {
+        /// The node.
+        node: NodeRef,
+        /// Who did it, as far as the node says.
+        by: String,
+    },
     /// A signal came.
     Signal {
         /// Which.
@@ -283,24 +307,30 @@ pub enum Compensation {
     Ssh,
     /// NVIDIA's monitoring daemon: it ran, and is started again.
     Monitor,
+    /// A node that is cordoned with our mark on it: it is left as it was before.
+    Node(NodeRef),
 }
 
 impl Compensation {
-    /// As it stands in a marker: kind, subject, value before.
-    pub fn to_marker(&self) -> [String; 3] {
-        match self {
+    /// As it stands in a marker's list: kind, subject, value before. None for a node, which has a list of
+    /// its own.
+    pub fn to_marker(&self) -> Option<[String; 3]> {
+        Some(match self {
             Self::Maintenance => ["maintenance".to_owned(), "-".to_owned(), "out".to_owned()],
             Self::Vm(vm) => ["vm".to_owned(), vm.id.clone(), "on".to_owned()],
             Self::Ssh => ["ssh".to_owned(), "-".to_owned(), "off".to_owned()],
             Self::Monitor => ["mon".to_owned(), "-".to_owned(), "on".to_owned()],
-        }
+            Self::Node(_) => return None,
+        })
     }
 
-    /// From a marker; none if it is of a kind that this program does not know.
+    /// From a marker's list; none if it is of a kind that this program does not know.
     pub fn from_marker(text: &[String; 3]) -> Option<Self> {
         let [_, subject, _] = text;
         let vm = Self::Vm(MoRef { kind: managed::VIRTUAL_MACHINE.to_owned(), id: subject.clone() });
-        [Self::Maintenance, Self::Ssh, Self::Monitor, vm].into_iter().find(|comp| comp.to_marker() == *text)
+        [Self::Maintenance, Self::Ssh, Self::Monitor, vm]
+            .into_iter()
+            .find(|comp| comp.to_marker().as_ref() == Some(text))
     }
 }
 
@@ -311,6 +341,7 @@ impl fmt::Display for Compensation {
             Self::Vm(vm) => write!(f, "power of the VM {}", vm.id),
             Self::Ssh => f.write_str("SSH service"),
             Self::Monitor => f.write_str("NVIDIA monitoring daemon"),
+            Self::Node(node) => write!(f, "cordon of the node {node}"),
         }
     }
 }

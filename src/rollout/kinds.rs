@@ -15,6 +15,10 @@ use crate::plan::{Refusal, Step};
 pub enum StepKind {
     /// Ask for maintenance mode.
     StartClosing,
+    /// Cordon a node.
+    CordonNode,
+    /// Drain a node.
+    DrainNode,
     /// Shut down a guest.
     StopVm,
     /// Enter maintenance mode.
@@ -39,6 +43,12 @@ pub enum StepKind {
     ExitMaintenance,
     /// Power a VM on again.
     StartVm,
+    /// Wait for a node to be back.
+    AwaitNode,
+    /// Run the validation on a node.
+    ValidateNode,
+    /// Uncordon a node.
+    UncordonNode,
 }
 
 impl From<&Step> for StepKind {
@@ -57,6 +67,11 @@ impl From<&Step> for StepKind {
             Step::VerifyHost => Self::VerifyHost,
             Step::ExitMaintenance => Self::ExitMaintenance,
             Step::StartVm { .. } => Self::StartVm,
+            Step::CordonNode { .. } => Self::CordonNode,
+            Step::DrainNode { .. } => Self::DrainNode,
+            Step::AwaitNode { .. } => Self::AwaitNode,
+            Step::ValidateNode { .. } => Self::ValidateNode,
+            Step::UncordonNode { .. } => Self::UncordonNode,
         }
     }
 }
@@ -77,6 +92,11 @@ impl fmt::Display for StepKind {
             Self::VerifyHost => "verify the host",
             Self::ExitMaintenance => "leave maintenance mode",
             Self::StartVm => "start a VM",
+            Self::CordonNode => "cordon a node",
+            Self::DrainNode => "drain a node",
+            Self::AwaitNode => "wait for a node",
+            Self::ValidateNode => "validate a node",
+            Self::UncordonNode => "uncordon a node",
         })
     }
 }
@@ -87,6 +107,10 @@ impl fmt::Display for StepKind {
 pub enum Stage {
     /// Facts are read and the marker is written.
     Prechecking,
+    /// Nodes are cordoned.
+    CordoningNodes,
+    /// Nodes are drained.
+    DrainingNodes,
     /// Entering maintenance.
     ClosingHost,
     /// VMs are shut down on the host that closes.
@@ -105,6 +129,12 @@ pub enum Stage {
     ExitingMaintenance,
     /// The VMs that were stopped are started again.
     StartingVms,
+    /// Nodes are waited for.
+    AwaitingNodes,
+    /// Jobs run on nodes.
+    ValidatingNodes,
+    /// Nodes are uncordoned.
+    UncordoningNodes,
 }
 
 impl Stage {
@@ -120,6 +150,11 @@ impl Stage {
             StepKind::VerifyHost => Self::VerifyingHost,
             StepKind::ExitMaintenance => Self::ExitingMaintenance,
             StepKind::StartVm => Self::StartingVms,
+            StepKind::CordonNode => Self::CordoningNodes,
+            StepKind::DrainNode => Self::DrainingNodes,
+            StepKind::AwaitNode => Self::AwaitingNodes,
+            StepKind::ValidateNode => Self::ValidatingNodes,
+            StepKind::UncordonNode => Self::UncordoningNodes,
         })
     }
 }
@@ -128,6 +163,8 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Prechecking => "prechecking",
+            Self::CordoningNodes => "cordoning nodes",
+            Self::DrainingNodes => "draining nodes",
             Self::ClosingHost => "closing",
             Self::StoppingVms => "stopping VMs",
             Self::InMaintenance => "in maintenance",
@@ -137,6 +174,9 @@ impl fmt::Display for Stage {
             Self::VerifyingHost => "verifying",
             Self::ExitingMaintenance => "leaving maintenance",
             Self::StartingVms => "starting VMs",
+            Self::AwaitingNodes => "waiting for nodes",
+            Self::ValidatingNodes => "validating nodes",
+            Self::UncordoningNodes => "uncordoning nodes",
         })
     }
 }

@@ -73,6 +73,7 @@ impl Run<'_> {
         let Some(base) = memory.baseline.clone() else {
             return Ok(Err(NotMarked::Unwritable("the state before the visit is not known".to_owned())));
         };
+        let (arm, nodes) = marker::lists(&state.armed);
         let wanted = Marker {
             v: Marker::VERSION,
             run: self.run_id().clone(),
@@ -82,7 +83,8 @@ impl Run<'_> {
             at,
             reboots: [memory.reboots, host.reboots.most],
             last: marker::last(memory, state.reboot_asked.unwrap_or(at)),
-            arm: state.armed.iter().map(super::Compensation::to_marker).collect(),
+            arm,
+            nodes,
             base,
         };
         let text = match marker::text(&wanted) {
@@ -113,11 +115,13 @@ impl Run<'_> {
         for step in &visit.steps {
             match step {
                 Step::StopVm { vm, .. } if !memory.vms.contains(vm) => arm.push(Compensation::Vm(vm.clone())),
+                Step::CordonNode { node, .. } => arm.push(Compensation::Node(node.clone())),
                 Step::Reboot { pending, .. } if pending.len() > pend.len() => pend = pending,
                 _ => {}
             }
         }
         let now = self.clock.now();
+        let (arm, nodes) = marker::lists(&arm);
         let longest = Marker {
             v: Marker::VERSION,
             run: self.run_id().clone(),
@@ -128,7 +132,8 @@ impl Run<'_> {
             at: now,
             reboots: [host.reboots.most, host.reboots.most],
             last: Some(LastReboot { asked: Some(now), boot: now, pend: marker::by_words(pend) }),
-            arm: arm.iter().map(Compensation::to_marker).collect(),
+            arm,
+            nodes,
             base: memory.baseline.clone().unwrap_or_else(|| plan::baseline(host, view)),
         };
         marker::text(&longest).map(drop)
@@ -138,7 +143,7 @@ impl Run<'_> {
     pub(super) async fn mark_step(&mut self, host: &HostPlan, step: &Step) -> Result<Result<(), NotMarked>, RunError> {
         let stands = self.state_of(host).marker.as_ref().map(|marker| marker.phase);
         let phase = marker::phase_of(step).or(stands).unwrap_or(MarkerPhase::Prechecking);
-        let arm: Vec<_> = self.state_of(host).armed.iter().map(super::Compensation::to_marker).collect();
+        let lists = marker::lists(&self.state_of(host).armed);
         let mut memory = self.memory_of(host);
         if matches!(step, Step::Reboot { .. }) {
             // It is known by the boot time before it, and has to stand on the host before it is sent.
@@ -152,7 +157,9 @@ impl Run<'_> {
             (Step::Reboot { .. }, None) => false,
             _ => true,
         };
-        let stands = |marker: &Marker| marker.phase == phase && marker.arm == arm && same_reboot(marker);
+        let stands = |marker: &Marker| {
+            marker.phase == phase && (&marker.arm, &marker.nodes) == (&lists.0, &lists.1) && same_reboot(marker)
+        };
         if self.state_of(host).marker.as_ref().is_some_and(stands) {
             return Ok(Ok(()));
         }

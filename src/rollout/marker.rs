@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::{Compensation, Held};
-use crate::model::{Fact, HostView, LastReboot, Marker, MarkerPhase, PciAddress, RunId};
+use crate::model::{Fact, HostView, LastReboot, Marker, MarkerPhase, NodeRef, PciAddress, RunId};
 use crate::plan::{Memory, OurMaintenance, RebootAsked, Refusal, Step};
 
 /// Whose marker a host carries.
@@ -65,17 +65,36 @@ pub(super) fn text(marker: &Marker) -> Result<String, String> {
 pub(super) fn phase_of(step: &Step) -> Option<MarkerPhase> {
     Some(match step {
         Step::StartShell | Step::StopMonitor | Step::StartMonitor => return None,
+        // Nodes are cordoned and drained before anything is done to the host; those that moved are looked at
+        // while it closes.
+        Step::CordonNode { .. } | Step::DrainNode { .. } | Step::AwaitNode { stopped: false, .. } => return None,
         Step::StartClosing { .. } | Step::StopVm { .. } | Step::EnterMaintenance { .. } => MarkerPhase::Closing,
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } => MarkerPhase::Changing,
         Step::Reboot { .. } => MarkerPhase::Rebooting,
         Step::VerifyHost => MarkerPhase::Verifying,
-        Step::ExitMaintenance | Step::StartVm { .. } => MarkerPhase::Exiting,
+        Step::ExitMaintenance
+        | Step::StartVm { .. }
+        | Step::AwaitNode { stopped: true, .. }
+        | Step::ValidateNode { .. }
+        | Step::UncordonNode { .. } => MarkerPhase::Exiting,
     })
 }
 
 /// The compensations that a marker lists, of the kinds that this program knows.
 pub(super) fn armed(marker: &Marker) -> Vec<Compensation> {
-    marker.arm.iter().filter_map(Compensation::from_marker).collect()
+    let node = |[cluster, name, uid]: &[String; 3]| {
+        Compensation::Node(NodeRef { cluster: cluster.clone(), name: name.clone(), uid: uid.clone() })
+    };
+    marker.arm.iter().filter_map(Compensation::from_marker).chain(marker.nodes.iter().map(node)).collect()
+}
+
+/// What is armed, as a marker lists it: its list of nodes stands beside the other one.
+pub(super) fn lists(armed: &[Compensation]) -> (Vec<[String; 3]>, Vec<[String; 3]>) {
+    let node = |comp: &Compensation| match comp {
+        Compensation::Node(NodeRef { cluster, name, uid }) => Some([cluster.clone(), name.clone(), uid.clone()]),
+        _ => None,
+    };
+    (armed.iter().filter_map(Compensation::to_marker).collect(), armed.iter().filter_map(node).collect())
 }
 
 /// What a visit remembers when nothing but the marker is left of it.
@@ -109,9 +128,11 @@ pub(super) fn memory(marker: &Marker) -> Memory {
             .into_iter()
             .filter_map(|comp| match comp {
                 Compensation::Vm(vm) => Some(vm),
-                Compensation::Maintenance | Compensation::Ssh | Compensation::Monitor => None,
+                _ => None,
             })
             .collect(),
+        // Their marks say the rest (`nodes`).
+        nodes: Vec::new(),
         baseline: Some(marker.base.clone()),
     }
 }

@@ -142,13 +142,19 @@ impl HostPhase {
             }
             (
                 Self::Working { .. },
-                Event::VisitReplanned { .. } | Event::Armed { .. } | Event::TaskSeen { .. } | Event::GateRead { .. },
+                Event::VisitReplanned { .. }
+                | Event::Armed { .. }
+                | Event::TaskSeen { .. }
+                | Event::NodeBlocked { .. }
+                | Event::NodeRecordoned { .. }
+                | Event::GateRead { .. },
             ) => Ok(self.clone()),
 
             // Putting back and clearing goes on after a failure, and in an abort.
             (
                 Self::Working { .. } | Self::Left { .. } | Self::Failed { .. },
                 Event::MarkerWritten { .. }
+                | Event::NodeMarked { .. }
                 | Event::Undone { .. }
                 | Event::LeftAlone { .. }
                 | Event::ShellLoginFailed { .. },
@@ -201,6 +207,9 @@ impl HostPhase {
                 | Event::HandoffAsked { .. }
                 | Event::HandoffSeen { .. }
                 | Event::ShellLoginFailed { .. }
+                | Event::NodeMarked { .. }
+                | Event::NodeBlocked { .. }
+                | Event::NodeRecordoned { .. }
                 | Event::HostLeft { .. }
                 | Event::HostReleased { .. },
             )
@@ -218,6 +227,9 @@ impl HostPhase {
                 | Event::HandoffAsked { .. }
                 | Event::HandoffSeen { .. }
                 | Event::ShellLoginFailed { .. }
+                | Event::NodeMarked { .. }
+                | Event::NodeBlocked { .. }
+                | Event::NodeRecordoned { .. }
                 | Event::GateRead { .. },
             )
             | (
@@ -230,6 +242,8 @@ impl HostPhase {
                 | Event::StepFailed { .. }
                 | Event::HandoffAsked { .. }
                 | Event::HandoffSeen { .. }
+                | Event::NodeBlocked { .. }
+                | Event::NodeRecordoned { .. }
                 | Event::GateRead { .. },
             ) => illegal(),
         }
@@ -281,6 +295,9 @@ impl Event {
             Self::HandoffWithdrawn { .. } => "HandoffWithdrawn",
             Self::ShellLoginFailed { .. } => "ShellLoginFailed",
             Self::GateRead { .. } => "GateRead",
+            Self::NodeMarked { .. } => "NodeMarked",
+            Self::NodeBlocked { .. } => "NodeBlocked",
+            Self::NodeRecordoned { .. } => "NodeRecordoned",
             Self::Signal { .. } => "Signal",
             Self::HostLeft { .. } => "HostLeft",
             Self::HostReleased { .. } => "HostReleased",

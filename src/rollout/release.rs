@@ -147,7 +147,7 @@ impl Run<'_> {
             .iter()
             .filter_map(|comp| match comp {
                 Compensation::Vm(vm) => host.fates.iter().find(|fate| fate.vm == *vm).map(|fate| fate.name.as_str()),
-                Compensation::Maintenance | Compensation::Ssh | Compensation::Monitor => None,
+                _ => None,
             })
             .collect();
         if !names.is_empty() {

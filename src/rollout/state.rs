@@ -9,8 +9,8 @@ use super::{
     Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, Stage,
     StepKind,
 };
-use crate::model::{HostName, Marker, MarkerPhase, MoRef, PlanId, RunId};
-use crate::plan::{GateRead, Input, Memory, OurMaintenance, Step, Visit};
+use crate::model::{HostName, Marker, MarkerPhase, MoRef, NodeRef, PlanId, RunId};
+use crate::plan::{GateRead, Input, Memory, NodeMemory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,9 @@ pub struct HostState {
     pub handoff: Option<Asked>,
     /// Why the shell of the host is not used any more in this run.
     pub shell_ended: Option<String>,
+    /// What keeps nodes from being drained, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<Blocked>,
     /// The gate as read last.
     pub gate: Vec<GateRead>,
 }
@@ -96,6 +99,18 @@ pub struct Asked {
     /// The person has said so, and the run has not gone on yet.
     pub confirmed: bool,
     /// Since when.
+    pub since: Timestamp,
+}
+
+/// A node that is not drained yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocked {
+    /// The node.
+    pub node: NodeRef,
+    /// What it waits for, one line each.
+    pub why: Vec<String>,
+    /// Since when something is in the way.
     pub since: Timestamp,
 }
 
@@ -246,6 +261,7 @@ impl HostState {
             asked_to_stop: Vec::new(),
             handoff: None,
             shell_ended: None,
+            blocked: Vec::new(),
             gate: Vec::new(),
         }
     }
@@ -304,6 +320,23 @@ impl HostState {
                 self.memory.begun = false;
             }
             Event::ShellLoginFailed { error } => self.shell_ended = Some(error.clone()),
+            Event::NodeMarked { node, vm, mark } => {
+                self.memory.nodes.retain(|known| known.node != *node);
+                self.memory.nodes.extend(mark.as_ref().map(|mark| NodeMemory {
+                    node: node.clone(),
+                    vm: vm.clone(),
+                    mark: mark.as_ref().clone(),
+                }));
+                self.blocked.retain(|blocked| blocked.node != *node);
+            }
+            Event::NodeBlocked { node, why } => {
+                let since =
+                    self.blocked.iter().find(|blocked| blocked.node == *node).map_or(at, |blocked| blocked.since);
+                self.blocked.retain(|blocked| blocked.node != *node);
+                if !why.is_empty() {
+                    self.blocked.push(Blocked { node: node.clone(), why: why.clone(), since });
+                }
+            }
             Event::Armed { comp } if !self.armed.contains(comp) => {
                 self.armed.push(comp.clone());
                 if let Compensation::Vm(vm) = comp
@@ -353,6 +386,7 @@ impl HostState {
                 });
             }
             Event::Armed { .. }
+            | Event::NodeRecordoned { .. }
             | Event::HostHeld { .. }
             | Event::HostLeft { .. }
             | Event::HostReleased { .. }
@@ -393,6 +427,7 @@ impl HostState {
             Compensation::Maintenance => self.memory.maintenance = OurMaintenance::NotAsked,
             Compensation::Vm(vm) => self.memory.vms.retain(|stopped| stopped != vm),
             Compensation::Monitor => self.memory.monitor_stopped = false,
+            Compensation::Node(node) => self.memory.nodes.retain(|known| known.node != *node),
             Compensation::Ssh => {}
         }
     }

@@ -395,7 +395,12 @@ fn is_asked(before: &Memory, step: &Step) -> bool {
         | Step::SetMig { .. }
         | Step::StartMonitor
         | Step::VerifyHost
-        | Step::StartVm { .. } => false,
+        | Step::StartVm { .. }
+        | Step::CordonNode { .. }
+        | Step::DrainNode { .. }
+        | Step::AwaitNode { .. }
+        | Step::ValidateNode { .. }
+        | Step::UncordonNode { .. } => false,
     }
 }
 

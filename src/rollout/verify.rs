@@ -37,7 +37,12 @@ impl Run<'_> {
             | Step::StopVm { .. }
             | Step::VerifyHost
             | Step::ExitMaintenance
-            | Step::StartVm { .. } => deadline,
+            | Step::StartVm { .. }
+            | Step::CordonNode { .. }
+            | Step::DrainNode { .. }
+            | Step::AwaitNode { .. }
+            | Step::ValidateNode { .. }
+            | Step::UncordonNode { .. } => deadline,
         };
         let kind = StepKind::from(step);
         loop {

@@ -38,7 +38,7 @@ impl Run<'_> {
     pub(super) fn armed_vms(&self, host: &HostPlan) -> Vec<MoRef> {
         let vm = |comp: &Compensation| match comp {
             Compensation::Vm(vm) => Some(vm.clone()),
-            Compensation::Maintenance | Compensation::Ssh | Compensation::Monitor => None,
+            _ => None,
         };
         self.state_of(host).armed.iter().filter_map(vm).collect()
     }

@@ -233,6 +233,7 @@ impl Twin {
             }
             Step::Reboot { .. } => self.reboot(),
             Step::VerifyHost => {}
+            node => assert!(node.works_on().is_none(), "this host has no nodes: {node}"),
         }
         Ok(())
     }

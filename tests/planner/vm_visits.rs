@@ -73,6 +73,11 @@ fn words(visit: &Visit) -> Vec<String> {
         Step::StartShell | Step::StopMonitor | Step::SetMig { .. } | Step::StartMonitor => "shell".to_owned(),
         Step::Reboot { .. } => "reboot".to_owned(),
         Step::VerifyHost => "verify".to_owned(),
+        Step::CordonNode { node, .. } => format!("cordon {}", node.name),
+        Step::DrainNode { node, .. } => format!("drain {}", node.name),
+        Step::AwaitNode { node, .. } => format!("await {}", node.name),
+        Step::ValidateNode { node } => format!("validate {}", node.name),
+        Step::UncordonNode { node, .. } => format!("uncordon {}", node.name),
     };
     visit.steps.iter().map(name).collect()
 }
@@ -199,7 +204,7 @@ fn a_vm_on_a_closed_host_cannot_be_and_is_refused() {
     let memory = Memory { maintenance: OurMaintenance::Closed, ..asked(&["train"]) };
     let refused = go(&plan, &view, &memory, &around).unwrap_err().to_string();
     assert_eq!(refused, "VMs are powered on in maintenance mode: train");
-    let stop = Step::StopVm { vm: moref("train"), name: "train".into() };
+    let stop = Step::StopVm { vm: moref("train"), name: "train".into(), node: None };
     assert!(matches!(stop.check(&plan, &view, &memory), Check::Refused { .. }));
 }
 
@@ -319,7 +324,7 @@ fn what_comes_between_the_visit_and_its_step_is_looked_at_again() {
 fn a_guest_is_shut_down_only_on_a_host_that_closes() {
     let (plan, mut view, _) = planned(&scene());
     let memory = asked(&["train"]);
-    let stop = Step::StopVm { vm: moref("train"), name: "train".into() };
+    let stop = Step::StopVm { vm: moref("train"), name: "train".into(), node: None };
     match stop.check(&plan, &view, &memory) {
         Check::Refused { expected, .. } => assert_eq!(expected, "a host that enters maintenance mode"),
         other => panic!("{other:?}"),

@@ -92,7 +92,8 @@ fn marker() -> impl Strategy<Value = Marker> {
         at: time(),
         reboots: [0, 2],
         last: None,
-        arm: vec![Compensation::Maintenance.to_marker()],
+        arm: Compensation::Maintenance.to_marker().into_iter().collect(),
+        nodes: vec![],
         base: Baseline {
             ds: "1/1".to_owned(),
             up: "2/2".to_owned(),

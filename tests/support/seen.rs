@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use poolwright::model::{
     AssignmentPolicy, At, Capabilities, ClusterView, Connection, Desired, DesiredPool, Drs, DrsLevel, Fact, Firmware,
     FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType,
-    HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed, Pace,
-    Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState, Product, RolloutRules, ShellLogin,
-    ShellWay, SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice, VmRules, VmView,
+    HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed,
+    OnValidationFailure, Pace, Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState,
+    Product, RolloutRules, ShellLogin, ShellWay, SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice,
+    VmRules, VmView,
 };
 use poolwright::plan::Around;
 
@@ -223,6 +224,7 @@ pub fn vm(name: &str, power: PowerState) -> VmView {
         bios_uuid: Fact::Known(format!("bios-{name}")),
         instance_uuid: Fact::Known(format!("instance-{name}")),
         tools: Fact::Known(if on { ToolsStatus::Running } else { ToolsStatus::NotRunning }),
+        node: Fact::Absent,
     }
 }
 
@@ -301,6 +303,7 @@ pub fn fleet(hosts: Vec<(&str, HostView)>) -> Observed {
         marker_field: Fact::Known(true),
         hot_migrate: Fact::Known(true),
         clusters: BTreeMap::from([("/DC1/host/gpu-a".into(), Fact::Known(cluster()))]),
+        guests: BTreeMap::new(),
         hosts: hosts.into_iter().map(record).collect(),
         notes: vec![],
     }
@@ -313,6 +316,7 @@ pub fn around(seen: &Observed, name: &str) -> Around {
         cluster: seen.clusters[&own.cluster].clone(),
         neighbours: seen.hosts.values().filter(|other| other.host.moref != own.moref).cloned().collect(),
         hot_migrate: seen.hot_migrate.clone(),
+        guests: seen.guests.clone(),
     }
 }
 
@@ -345,7 +349,9 @@ pub fn pool(card: Card, count: u32, mode: Mode, hosts: &[&str]) -> DesiredPool {
             max_unavailable: At::new(1, place(20)),
             max_reboots: At::new(2, place(21)),
             found_in_maintenance: FoundInMaintenance::Hold,
+            on_validation_failure: OnValidationFailure::CloseHost,
         },
+        guests: vec![],
         accept: vec![],
         hosts: hosts.iter().map(|name| HostPin { host: reference(name), selector: text(6, "esx-*") }).collect(),
     }

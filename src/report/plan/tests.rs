@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{
-    AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, Pace, Place, PlanId, Product,
-    Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
+    AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, OnValidationFailure, Pace, Place,
+    PlanId, Product, Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
 };
 use crate::plan::{
     Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots,
@@ -35,6 +35,7 @@ fn fates() -> Vec<VmFate> {
         vm: MoRef::new("VirtualMachine", format!("vm-{name}")),
         name: name.to_owned(),
         gpus: vec![VmGpuDevice::DirectPath { id: "0000:3b:00.0".into(), device_id: Fact::Absent }],
+        node: None,
         fate,
     };
     let left_off = "no GPU with label train will be passed through";
@@ -87,8 +88,10 @@ fn host(name: &str) -> HostPlan {
         },
         impact: Impact::Reboot,
         fates: fates(),
-        bounds: Bounds { stops: 4, moves: 4 },
+        bounds: Bounds { stops: 4, moves: 4, ..Bounds::default() },
         vms: VmRules::default(),
+        guests: Vec::new(),
+        on_validation_failure: OnValidationFailure::CloseHost,
         steps: vec![
             step("enter maintenance mode", "no VM powered on", false),
             step("switch passthrough off on 3 GPUs", "passthrough on, label train", false),
