@@ -16,7 +16,7 @@ use serde::de::{
 };
 
 use super::fault::{Fault, NodeId, id};
-use super::nearest::nearest;
+use super::nearest;
 use super::source::is_secret;
 use super::tree::{Entry, Node, Spot, Value};
 

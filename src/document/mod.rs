@@ -21,7 +21,6 @@
 mod de;
 mod embedded;
 mod fault;
-mod nearest;
 mod problem;
 mod raw;
 mod schema;
@@ -34,8 +33,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::{nearest, nearest_few};
 pub use embedded::{EmbeddedError, embedded};
-pub use nearest::{nearest, nearest_few};
 pub use problem::{Problem, Snippet};
 pub use raw::{API_VERSION, Document, Kind, RawDocument, read};
 pub use schema::envelope;

@@ -12,7 +12,7 @@ use crate::model::{At, Place};
 
 use super::de::{Context, De, Path};
 use super::fault::Fault;
-use super::nearest::nearest;
+use super::nearest;
 use super::problem::Problem;
 use super::source::Source;
 use super::tree::{self, Node, Spot, SyntaxError, Value};

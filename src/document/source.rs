@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::Place;
 
-use super::nearest::nearest;
+use super::nearest;
 use super::problem::{Problem, Snippet};
 
 /// The largest file that is read, in bytes.

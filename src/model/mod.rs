@@ -5,6 +5,7 @@
 //!                  └───► desired  (what git says, each value with its place)
 //!   host_key, shell: by what key a host is known; how its shell is reached, and what it shows
 //!   at, fact: a value with its place in a document; a value that may be absent or unknown
+//!   nearest:  the one of some names that a wrong one was meant to be
 //!   name:     names of inventory objects: the escapes of vim25 undone, our own in paths
 //!   finding:  what a check has to say, with id, severity, place, evidence and hint
 //!   node:     a node of a guest cluster, and which VM it is
@@ -24,6 +25,7 @@ mod host_key;
 mod ids;
 mod marker;
 mod name;
+mod nearest;
 mod node;
 mod observed;
 mod pattern;
@@ -47,6 +49,7 @@ pub use host_key::{HostKeyPin, HostKeyPinError};
 pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, LastReboot, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
+pub use nearest::{nearest, nearest_few};
 pub use node::{GuestView, NodeMark, NodePhase, NodeRef, NodeView, is_same_machine};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,

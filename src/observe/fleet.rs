@@ -80,7 +80,7 @@ impl Fleet {
     ) -> Result<Self, ConnectError> {
         let address = site.vcenter.address.value.to_string();
         let authority = site.vcenter.address.authority().to_owned();
-        let endpoint = Endpoint { authority: authority.clone(), trust: trust(&site.vcenter.trust) };
+        let endpoint = Endpoint::new(authority.clone(), trust(&site.vcenter.trust));
         let exchange: Arc<_> =
             network.open(&endpoint).map_err(|source| ConnectError::Way { site: name.to_owned(), source })?;
         let pin = site.vcenter.instance_uuid.as_ref().map(|pin| pin.value.as_str());

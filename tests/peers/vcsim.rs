@@ -56,7 +56,7 @@ impl Vcsim {
     }
 
     async fn connect_with(&self, trust: Trust, password: &str) -> Result<Client, Error> {
-        let endpoint = Endpoint { authority: self.address.clone(), trust };
+        let endpoint = Endpoint::new(self.address.clone(), trust);
         let exchange = RealNetwork.open(&endpoint).unwrap();
         let password = SecretString::from(password);
         Client::connect(exchange, self.address.clone(), None, self.user.clone(), password, Clock::system()).await

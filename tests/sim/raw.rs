@@ -91,7 +91,7 @@ pub struct Raw {
 
 impl Raw {
     pub fn new(network: &dyn Network) -> Self {
-        let endpoint = Endpoint { authority: "vc.lab".into(), trust: Trust::System };
+        let endpoint = Endpoint::new("vc.lab", Trust::System);
         Self { exchange: network.open(&endpoint).unwrap(), cookie: None, version: "8.0.3.0".into() }
     }
 

@@ -191,7 +191,7 @@ async fn time_passes_faster_at_speed() {
 #[tokio::test]
 async fn a_port_speaks_tls_to_several_clients_and_keeps_connections() {
     let served = serve(world_with(PASSTHROUGH, ""), "127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let endpoint = |thumbprint| Endpoint { authority: served.addr.to_string(), trust: Trust::Thumbprint(thumbprint) };
+    let endpoint = |thumbprint| Endpoint::new(served.addr.to_string(), Trust::Thumbprint(thumbprint));
     let get = || http::Request::get("/sdk/vimServiceVersions.xml").body(bytes::Bytes::new()).unwrap();
     let mut clients = Vec::new();
     for _ in 0..3 {
@@ -214,7 +214,7 @@ async fn a_port_speaks_tls_to_several_clients_and_keeps_connections() {
 #[tokio::test(start_paused = true)]
 async fn nobody_else_is_on_the_network() {
     let network = SimNetwork::new(world_with(PASSTHROUGH, ""));
-    let other = network.open(&Endpoint { authority: "vc.elsewhere".into(), trust: Trust::System }).unwrap();
+    let other = network.open(&Endpoint::new("vc.elsewhere", Trust::System)).unwrap();
     let error = other.exchange(http::Request::get("/sdk").body(bytes::Bytes::new()).unwrap()).await.unwrap_err();
     assert!(error.not_sent(), "{error}");
 }

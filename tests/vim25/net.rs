@@ -14,10 +14,12 @@ use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use poolwright::base::clock::Clock;
-use poolwright::base::net::{Endpoint, NetError, Network, RealNetwork, Trust, collect, colons, fingerprint};
+use poolwright::base::net::{Endpoint, Identity, NetError, Network, RealNetwork, Trust, collect, colons, fingerprint};
 use poolwright::vim25::Client;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -52,19 +54,41 @@ struct Served {
     authority: String,
     requests: Arc<AtomicUsize>,
     alpn: Arc<std::sync::Mutex<Vec<Option<Vec<u8>>>>>,
+    /// The name that each client asked for, and the certificate that it showed.
+    clients: Arc<std::sync::Mutex<Vec<Shown>>>,
 }
+
+type Shown = (Option<String>, Option<CertificateDer<'static>>);
 
 async fn serve(
     certified: &Certified,
     answer: impl Fn(Request<Bytes>) -> Option<Answer> + Send + Sync + 'static,
 ) -> Served {
+    serve_to(None, certified, answer).await
+}
+
+/// With `clients`, only those who show a certificate of that authority are served.
+async fn serve_to(
+    clients: Option<&Certified>,
+    certified: &Certified,
+    answer: impl Fn(Request<Bytes>) -> Option<Answer> + Send + Sync + 'static,
+) -> Served {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.leaf.clone()], certified.key.clone_key())
         .unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(clients) => {
+            let mut roots = rustls::RootCertStore::empty();
+            for root in CertificateDer::pem_file_iter(clients.ca.path()).unwrap() {
+                roots.add(root.unwrap()).unwrap();
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_single_cert(vec![certified.leaf.clone()], certified.key.clone_key()).unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -72,13 +96,18 @@ async fn serve(
         authority: listener.local_addr().unwrap().to_string(),
         requests: Arc::default(),
         alpn: Arc::default(),
+        clients: Arc::default(),
     };
     let (requests, alpn, answer) = (Arc::clone(&served.requests), Arc::clone(&served.alpn), Arc::new(answer));
+    let clients = Arc::clone(&served.clients);
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let Ok(stream) = acceptor.accept(stream).await else { continue };
-            alpn.lock().unwrap().push(stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec));
+            let tls = stream.get_ref().1;
+            alpn.lock().unwrap().push(tls.alpn_protocol().map(<[u8]>::to_vec));
+            let shown = tls.peer_certificates().map(|chain| chain[0].clone().into_owned());
+            clients.lock().unwrap().push((tls.server_name().map(str::to_owned), shown));
             let (requests, answer) = (Arc::clone(&requests), Arc::clone(&answer));
             let service = service_fn(move |request: Request<Incoming>| {
                 requests.fetch_add(1, Ordering::SeqCst);
@@ -111,7 +140,7 @@ fn request() -> Request<Bytes> {
 }
 
 async fn ask(authority: &str, trust: Trust) -> Result<Response<Bytes>, NetError> {
-    let endpoint = Endpoint { authority: authority.to_owned(), trust };
+    let endpoint = Endpoint::new(authority, trust);
     let answer = RealNetwork.open(&endpoint)?.exchange(request()).await?;
     collect(authority, answer, 1 << 20).await
 }
@@ -282,6 +311,63 @@ async fn the_length_of_an_answer_is_that_of_its_unpacked_text() {
 }
 
 #[tokio::test]
+async fn a_server_may_have_another_name_than_its_address() {
+    let certified = certified(&["kubernetes.example.net"], |_| {});
+    let served = serve(&certified, |request| {
+        Some(whole(
+            200,
+            format!("{} {:?}", request.uri(), request.headers().get_all("host").iter().collect::<Vec<_>>()),
+        ))
+    })
+    .await;
+    let pem = std::fs::read_to_string(certified.ca.path()).unwrap();
+    let named = |name: &str| Endpoint {
+        server_name: Some(name.to_owned()),
+        ..Endpoint::new(served.authority.clone(), Trust::CaText(pem.clone()))
+    };
+    let exchange = RealNetwork.open(&named("kubernetes.example.net")).unwrap();
+    let answer = collect("", exchange.exchange(request()).await.unwrap(), 1 << 20).await.unwrap();
+    // The server is asked for its name, and spoken to by its address.
+    assert_eq!(answer.body(), &format!("/sdk [{:?}]", served.authority));
+    assert_eq!(*served.clients.lock().unwrap(), [(Some("kubernetes.example.net".to_owned()), None)]);
+
+    let error = RealNetwork.open(&named("other.example.net")).unwrap().exchange(request()).await.err().unwrap();
+    assert!(error.to_string().contains("it is not for the name other.example.net"), "{error}");
+    assert_eq!(served.requests.load(Ordering::SeqCst), 1);
+    assert!(RealNetwork.open(&named("no name")).is_err());
+}
+
+#[tokio::test]
+async fn a_certificate_is_shown_to_a_server_that_asks_for_it() {
+    let certified_server = certified(&["127.0.0.1"], |_| {});
+    let ours = certified(&["us"], |_| {});
+    let served = serve_to(Some(&ours), &certified_server, hello).await;
+    let identity =
+        |key: &str| Identity { certificates: pem("CERTIFICATE", &ours.leaf), key: SecretString::from(key.to_owned()) };
+    let endpoint = Endpoint::new(served.authority.clone(), ca(&certified_server));
+    let error = RealNetwork.open(&endpoint).unwrap().exchange(request()).await;
+    assert!(error.is_err(), "without a certificate nobody is served");
+    let key = pem("PRIVATE KEY", ours.key.secret_der());
+    let shows = Endpoint { identity: Some(identity(&key)), ..endpoint };
+    let answer = RealNetwork.open(&shows).unwrap().exchange(request()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(served.clients.lock().unwrap().last().unwrap().1.as_ref(), Some(&ours.leaf));
+
+    // What is wrong with a key is told without the key.
+    for key in ["", "MARKED-KEY", "-----BEGIN PRIVATE KEY-----\nTUFSS0VELUtFWQ==\n-----END PRIVATE KEY-----\n"] {
+        let broken = Endpoint { identity: Some(identity(key)), ..shows.clone() };
+        let Err(error) = RealNetwork.open(&broken) else { panic!("{key}") };
+        let text = format!("{} {error:?} {broken:?}", says(&error));
+        assert!(!text.contains("MARKED") && !text.contains("TUFSS0"), "{text}");
+    }
+}
+
+fn pem(kind: &str, der: &[u8]) -> String {
+    let encoded = serde_json::to_value(k8s_openapi::ByteString(der.to_vec())).unwrap();
+    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", encoded.as_str().unwrap())
+}
+
+#[tokio::test]
 async fn a_body_comes_as_it_is_sent() {
     let certified = certified(&["127.0.0.1"], |_| {});
     let served = serve(&certified, |_| {
@@ -291,7 +377,7 @@ async fn a_body_comes_as_it_is_sent() {
         Some(Response::new(body.boxed_unsync()))
     })
     .await;
-    let endpoint = Endpoint { authority: served.authority.clone(), trust: ca(&certified) };
+    let endpoint = Endpoint::new(served.authority.clone(), ca(&certified));
     let mut answer = RealNetwork.open(&endpoint).unwrap().exchange(request()).await.unwrap();
     let frame = answer.body_mut().frame().await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "first");
@@ -302,7 +388,7 @@ fn trust_that_cannot_be_read_names_its_file() {
     let mut empty = tempfile::NamedTempFile::new().unwrap();
     write!(empty, "no certificate").unwrap();
     for path in [PathBuf::from("/nowhere/ca.pem"), empty.path().to_owned()] {
-        let endpoint = Endpoint { authority: "vc.example.net".into(), trust: Trust::CaFile(path.clone()) };
+        let endpoint = Endpoint::new("vc.example.net", Trust::CaFile(path.clone()));
         let Err(error) = RealNetwork.open(&endpoint) else { panic!("{}", path.display()) };
         assert!(matches!(error, NetError::Setup { .. }) && error.not_sent(), "{error:?}");
         assert!(says(&error).contains(&path.display().to_string()), "{}", says(&error));
@@ -312,7 +398,7 @@ fn trust_that_cannot_be_read_names_its_file() {
 #[test]
 fn an_address_that_is_none_is_refused() {
     for authority in ["", "vc example", "https://vc.example.net", "vc.example.net/sdk"] {
-        let endpoint = Endpoint { authority: authority.into(), trust: Trust::Thumbprint([0; 32]) };
+        let endpoint = Endpoint::new(authority, Trust::Thumbprint([0; 32]));
         assert!(RealNetwork.open(&endpoint).is_err(), "{authority}");
     }
 }
@@ -356,7 +442,7 @@ async fn neither_password_nor_session_is_logged_at_any_level() {
         Some(answer)
     })
     .await;
-    let endpoint = Endpoint { authority: served.authority.clone(), trust: ca(&certified) };
+    let endpoint = Endpoint::new(served.authority.clone(), ca(&certified));
     let exchange = RealNetwork.open(&endpoint).unwrap();
     let password = SecretString::from(PASSWORD);
     let client =

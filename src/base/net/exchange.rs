@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use secrecy::SecretString;
 
 use super::dial::Dial;
 
@@ -26,20 +27,41 @@ pub trait Exchange: Send + Sync {
 
 /// Opens exchanges with endpoints, and connections.
 pub trait Network: Dial {
-    /// An exchange with this endpoint. Does not connect yet, but reads what trust needs.
+    /// An exchange with this endpoint. Does not connect yet, but reads what trust and identity need.
     ///
     /// # Errors
-    /// [`NetError::Setup`] if the trust material cannot be read.
+    /// [`NetError::Setup`] if the trust material or the identity cannot be read.
     fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Exchange>, NetError>;
 }
 
-/// Where to, and whom to trust.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where to, whom to trust, and who we are.
+#[derive(Debug, Clone)]
 pub struct Endpoint {
     /// Host, or host and port: `vc.example.net`, `127.0.0.1:8989`. HTTPS always.
     pub authority: String,
     /// How its certificate is checked.
     pub trust: Trust,
+    /// The name that is asked for in the handshake and that the certificate must have; that of the
+    /// authority if nothing is given. Such an endpoint is reached without a proxy.
+    pub server_name: Option<String>,
+    /// The certificate that we show, if the server asks for one.
+    pub identity: Option<Identity>,
+}
+
+impl Endpoint {
+    /// A server that is called by its own name, and to which we show no certificate.
+    pub fn new(authority: impl Into<String>, trust: Trust) -> Self {
+        Self { authority: authority.into(), trust, server_name: None, identity: None }
+    }
+}
+
+/// A certificate of ours, with its key.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// PEM: the certificate, and those between it and the authority.
+    pub certificates: String,
+    /// PEM: its private key, not encrypted.
+    pub key: SecretString,
 }
 
 /// How a server's certificate is checked.
@@ -49,6 +71,8 @@ pub enum Trust {
     System,
     /// By the authorities in this PEM file, and the name.
     CaFile(PathBuf),
+    /// By the authorities in this PEM text, and the name.
+    CaText(String),
     /// By the SHA-256 of the certificate alone; the name does not matter.
     Thumbprint([u8; 32]),
 }

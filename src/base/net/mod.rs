@@ -19,6 +19,6 @@ mod real;
 mod trust;
 
 pub use dial::{Dial, DialError, Duplex};
-pub use exchange::{Body, Endpoint, Exchange, NetError, Network, Trust, collect};
+pub use exchange::{Body, Endpoint, Exchange, Identity, NetError, Network, Trust, collect};
 pub use real::RealNetwork;
 pub use trust::{colons, fingerprint};

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use http::uri::Authority;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::exchange::{Body, Endpoint, Exchange, NetError, Network};
 use super::trust::{Untrusted, tls_config};
@@ -27,7 +28,7 @@ impl Network for RealNetwork {
         let authority = &endpoint.authority;
         let setup = |source| NetError::Setup { authority: authority.clone(), source };
         let parsed: Authority = authority.parse().map_err(|error| setup(Box::new(error)))?;
-        let config = tls_config(&endpoint.trust).map_err(setup)?;
+        let config = tls_config(endpoint).map_err(setup)?;
         let mut client = reqwest::Client::builder()
             .tls_backend_preconfigured(config)
             .https_only(true)
@@ -41,8 +42,16 @@ impl Network for RealNetwork {
         if is_this_machine(parsed.host()) {
             client = client.no_proxy();
         }
+        let mut named = parsed.clone();
+        if let Some(name) = &endpoint.server_name {
+            // The HTTP client asks for, and checks, the host of the URL. So that is the name, the
+            // resolver leads it to the host, and the request says what it would have said. A proxy
+            // would look for the name.
+            named = renamed(&parsed, name).map_err(|error| setup(Box::new(error)))?;
+            client = client.no_proxy().dns_resolver(Arc::new(LeadsTo(parsed.host().to_owned())));
+        }
         let client = client.build().map_err(|error| setup(Box::new(error)))?;
-        Ok(Arc::new(RealExchange { client, authority: parsed }))
+        Ok(Arc::new(RealExchange { client, authority: parsed, named }))
     }
 }
 
@@ -51,18 +60,41 @@ fn is_this_machine(host: &str) -> bool {
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+fn renamed(authority: &Authority, name: &str) -> Result<Authority, http::uri::InvalidUri> {
+    match authority.port() {
+        Some(port) => format!("{name}:{port}").parse(),
+        None => name.parse(),
+    }
+}
+
+/// Resolves every name to the addresses of one host.
+struct LeadsTo(String);
+
+impl Resolve for LeadsTo {
+    fn resolve(&self, _: Name) -> Resolving {
+        let host = self.0.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Box::pin(async move {
+            // The HTTP client puts the port of the URL in the place of this one.
+            let found: Vec<_> = tokio::net::lookup_host((host, 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
 struct RealExchange {
     client: reqwest::Client,
     authority: Authority,
+    /// The authority with the name that TLS asks for.
+    named: Authority,
 }
 
 impl Exchange for RealExchange {
     fn exchange(&self, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, NetError>> {
         let client = self.client.clone();
-        let authority = self.authority.clone();
+        let (authority, named) = (self.authority.clone(), self.named.clone());
         Box::pin(async move {
             let name = authority.to_string();
-            let request = absolute(request, authority).map_err(|source| setup(&name, source))?;
+            let request = absolute(request, authority, named).map_err(|source| setup(&name, source))?;
             let answer = client.execute(request).await.map_err(|error| failed(&name, error))?;
             let answer: Response<reqwest::Body> = answer.into();
             Ok(answer.map(|body| body.map_err(move |error| failed(&name, error)).boxed_unsync()))
@@ -73,11 +105,15 @@ impl Exchange for RealExchange {
 fn absolute(
     request: Request<Bytes>,
     authority: Authority,
+    named: Authority,
 ) -> Result<reqwest::Request, Box<dyn StdError + Send + Sync>> {
     let (mut head, body) = request.into_parts();
+    if authority != named {
+        head.headers.insert(http::header::HOST, authority.as_str().parse()?);
+    }
     let mut uri = head.uri.into_parts();
     uri.scheme = Some(http::uri::Scheme::HTTPS);
-    uri.authority = Some(authority);
+    uri.authority = Some(named);
     head.uri = Uri::from_parts(uri)?;
     Ok(Request::from_parts(head, body).try_into()?)
 }

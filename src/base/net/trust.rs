@@ -1,19 +1,22 @@
-//! Whom TLS trusts: authorities of the system, authorities of a file, or one certificate.
+//! Whom TLS trusts (authorities of the system, of a file or of a text, or one certificate), and who
+//! we say we are.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, OtherError, RootCertStore,
     SignatureScheme,
 };
+use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 
-use super::exchange::Trust;
+use super::exchange::{Endpoint, Identity, Trust};
 use crate::base::files;
 
 /// A file of authorities is some certificates of 2 KB each; the bundle of a whole system has 250 KB.
@@ -37,35 +40,57 @@ pub(super) struct Untrusted {
     pub(super) thumbprint: String,
 }
 
-/// The TLS client for this trust.
-pub(super) fn tls_config(trust: &Trust) -> Result<ClientConfig, Box<dyn std::error::Error + Send + Sync>> {
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The TLS client for this endpoint.
+pub(super) fn tls_config(endpoint: &Endpoint) -> Result<ClientConfig, AnyError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let judge = match trust {
+    let judge = match &endpoint.trust {
         Trust::Thumbprint(pin) => Judge::Pin(*pin),
         Trust::System => Judge::Authorities(Arc::new(rustls_platform_verifier::Verifier::new(Arc::clone(&provider))?)),
         Trust::CaFile(path) => {
             let pem = files::read_bytes(path, LONGEST_CA_FILE)?;
-            let mut roots = RootCertStore::empty();
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                roots.add(certificate?)?;
-            }
-            if roots.is_empty() {
-                return Err(format!("{} holds no PEM certificate", path.display()).into());
-            }
-            Judge::Authorities(
-                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?,
-            )
+            authorities(&pem, &path.display(), &provider)?
         }
+        Trust::CaText(pem) => authorities(pem.as_bytes(), &"the text of its authorities", &provider)?,
     };
     let verifier = Arc::new(Verifier { judge, provider: Arc::clone(&provider) });
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match &endpoint.identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let (chain, key) = ours(identity)?;
+            builder.with_client_auth_cert(chain, key)?
+        }
+    };
     // A configuration that is handed to reqwest has no ALPN of its own.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+fn authorities(pem: &[u8], whence: &dyn Display, provider: &Arc<CryptoProvider>) -> Result<Judge, AnyError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        roots.add(certificate?)?;
+    }
+    if roots.is_empty() {
+        return Err(format!("{whence} holds no PEM certificate").into());
+    }
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build()?;
+    Ok(Judge::Authorities(verifier))
+}
+
+/// What is wrong with our own key is said without the words of its parser, which may quote it.
+fn ours(identity: &Identity) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), AnyError> {
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(identity.certificates.as_bytes()).collect::<Result<_, _>>()?;
+    if chain.is_empty() {
+        return Err("our client certificate is no PEM certificate".into());
+    }
+    let key = PrivateKeyDer::from_pem_slice(identity.key.expose_secret().as_bytes());
+    Ok((chain, key.map_err(|_| "the private key of our client certificate is no PEM key, or is encrypted")?))
 }
 
 #[derive(Debug)]
