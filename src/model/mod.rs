@@ -50,7 +50,7 @@ pub use ids::{HostName, MoRef, PlanId, RunId};
 pub use marker::{Baseline, LastReboot, Marker, MarkerPhase};
 pub use name::{path_part, unescape};
 pub use nearest::{nearest, nearest_few};
-pub use node::{GuestView, NodeMark, NodePhase, NodeRef, NodeView, is_same_machine};
+pub use node::{GuestView, NodeMark, NodePhase, NodeRef, NodeView, is_same_machine, machine_key};
 pub use observed::{
     Capabilities, Connection, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, HostFault, HostFaultKind,
     HostRecord, HostService, HostView, Lockdown, NumaNode, Observed, Package, Parity, PassthruState, PciDevice,

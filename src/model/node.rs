@@ -59,6 +59,9 @@ pub struct NodeView {
     pub machine: Fact<String>,
     /// `status.volumesAttached`, by name.
     pub attached: Vec<String>,
+    /// Who wrote `spec` last: the newest of `metadata.managedFields` that owns a field of it. A field that was
+    /// taken away has no owner, so it is a hint, never a proof.
+    pub writer: Fact<String>,
 }
 
 impl NodeView {
@@ -77,6 +80,15 @@ impl NodeView {
         })
     }
 
+    /// The mark on it.
+    pub fn marked(&self) -> Fact<NodeMark> {
+        self.mark.as_ref().and_then(|text| match serde_json::from_str::<NodeMark>(text) {
+            Ok(mark) if mark.v == NodeMark::VERSION => Fact::Known(mark),
+            Ok(mark) => Fact::unknown(format!("the mark on the node is of version {}", mark.v)),
+            Err(error) => Fact::unknown(format!("the mark on the node cannot be read: {error}")),
+        })
+    }
+
     /// What the node says of the machine that it runs on, without the scheme of a provider id.
     pub fn machine_ids(&self) -> Vec<&str> {
         let provider = self.provider_id.known().and_then(|id| id.strip_prefix("vsphere://"));
@@ -84,13 +96,16 @@ impl NodeView {
     }
 }
 
-/// Whether two UUIDs name one machine. The first three groups of a BIOS UUID are written in either byte
-/// order, by the SMBIOS version of the VM (kubernetes §6.8); letter case and dashes do not matter.
+/// Whether two UUIDs name one machine ([`machine_key`]).
 pub fn is_same_machine(one: &str, other: &str) -> bool {
-    match (uuid_bytes(one), uuid_bytes(other)) {
-        (Some(one), Some(other)) => one == other || swapped(one) == other,
-        _ => false,
-    }
+    matches!((machine_key(one), machine_key(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// The machine that a UUID names; none if it is no UUID. The first three groups of a BIOS UUID are written
+/// in either byte order, by the SMBIOS version of the VM (kubernetes §6.8): both give one key. Letter case
+/// and dashes do not matter.
+pub fn machine_key(uuid: &str) -> Option<[u8; 16]> {
+    uuid_bytes(uuid).map(|bytes| bytes.min(swapped(bytes)))
 }
 
 fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
