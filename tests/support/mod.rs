@@ -12,5 +12,5 @@ pub mod seen;
 mod shared;
 pub mod tap;
 
-pub use peer::peer;
+pub use peer::{kubectl, peer};
 pub use shared::shared;

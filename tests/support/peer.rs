@@ -16,3 +16,14 @@ pub fn peer(program: &str) -> Option<PathBuf> {
     eprintln!("skipped: the peer {} is not installed: run tests/run", path.display());
     None
 }
+
+/// kubectl with this kubeconfig, whose files are kept in a folder.
+pub fn kubectl(dir: &Path, kubeconfig: &str) -> Option<tokio::process::Command> {
+    let path = dir.join("kubeconfig");
+    std::fs::write(&path, kubeconfig).unwrap();
+    let mut command = tokio::process::Command::new(peer("kubernetes/kubernetes")?);
+    // Its caches and the user's preferences would be those of the home folder.
+    command.arg("kubectl").arg("--cache-dir").arg(dir.join("cache")).env("KUBERC", "off");
+    command.arg("--kubeconfig").arg(path).kill_on_drop(true);
+    Some(command)
+}
