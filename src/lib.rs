@@ -14,6 +14,7 @@
 //!   2  observe    site + network -> fleet; roster (names), facts (partial, dated)
 //!   1b vim25      the SOAP client of vCenter: wire (pure) -> transport -> calls
 //!      shell      the shell of ESXi hosts over SSH, for MIG
+//!      k8s        the API servers of guest clusters: nodes, drain, validation Jobs
 //!   1a profile, inventory, catalog      documents -> typed values                   (pure)
 //!   1  document   YAML -> values with places, nearest key, snippets                 (pure)
 //!   0  model      the nouns
@@ -42,6 +43,7 @@ pub mod catalog;
 pub mod cli;
 pub mod document;
 pub mod inventory;
+pub mod k8s;
 pub mod model;
 pub mod observe;
 pub mod plan;

@@ -210,14 +210,18 @@ async fn run(words: &[String]) -> Result<Vec<u8>, SecretError> {
     let Some((program, arguments)) = words.split_first() else {
         unreachable!("a command is parsed from text that is not blank, so it has a first word");
     };
-    let spawn = |source| SecretError::Spawn { program: program.clone(), source };
-    let mut child = tokio::process::Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(spawn)?;
+    output_of(tokio::process::Command::new(program).args(arguments), program).await
+}
+
+/// What a command that gives a credential prints, at most 64 KiB. It can ask nobody anything.
+///
+/// Must not be called in a paused runtime: its clock would run out while the command runs.
+///
+/// # Errors
+/// [`SecretError`] if it cannot be run, fails or does not end; it says nothing of what was printed.
+pub async fn output_of(command: &mut tokio::process::Command, program: &str) -> Result<Vec<u8>, SecretError> {
+    let spawn = |source| SecretError::Spawn { program: program.to_owned(), source };
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().map_err(spawn)?;
     let Some(stdout) = child.stdout.take() else {
         unreachable!("the output was asked for as a pipe above");
     };
@@ -227,10 +231,10 @@ async fn run(words: &[String]) -> Result<Vec<u8>, SecretError> {
         child.wait().await
     };
     match tokio::time::timeout(EXEC_DEADLINE, whole).await {
-        Err(_) => Err(SecretError::Deadline { program: program.clone() }),
+        Err(_) => Err(SecretError::Deadline { program: program.to_owned() }),
         Ok(Err(source)) => Err(spawn(source)),
         Ok(Ok(status)) if status.success() => Ok(bytes),
-        Ok(Ok(status)) => Err(SecretError::Failed { program: program.clone(), status }),
+        Ok(Ok(status)) => Err(SecretError::Failed { program: program.to_owned(), status }),
     }
 }
 
