@@ -31,6 +31,8 @@ pub enum GateCheck {
     /// What the shell shows of a GPU: MIG in effect with nothing pending; ECC, rows of memory and the
     /// PCIe link, which decide nothing.
     Board,
+    /// A node of a guest cluster ([`node_gate`](super::node_gate)), and its Jobs.
+    Node,
 }
 
 impl fmt::Display for GateCheck {
@@ -42,6 +44,7 @@ impl fmt::Display for GateCheck {
             Self::Others => "other GPUs",
             Self::Parity => "parity",
             Self::Board => "board",
+            Self::Node => "node",
         })
     }
 }

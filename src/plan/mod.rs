@@ -5,6 +5,7 @@
 //!   HostPlan + HostRecord + Memory ──visit()──► Visit  one host's steps, from any mid-state
 //!   Step + HostView ──check(), verify()──► AlreadyDone | Ready | InFlight | Refused,  Reached | NotYet
 //!   HostPlan + Baseline + HostView ──gate()──► a line for each thing that must be so
+//!   GuestRules + NodeMemory + NodeView ──node_gate()──► the same of a node, before it is uncordoned
 //! ```
 //!
 //! Knows no clock, no I/O, no environment and no randomness: the same inputs give the same bytes.
@@ -30,6 +31,7 @@ mod memory;
 mod mig;
 mod mig_state;
 mod need;
+mod node;
 mod offers;
 mod outline;
 mod planner;
@@ -58,6 +60,7 @@ pub use gate::{GateCheck, GateRead, Verdict, baseline, device_digest, gate};
 pub use group::grouped;
 pub use memory::{Memory, NodeMemory, OurMaintenance, RebootAsked};
 pub use mig::SSH_SERVICE;
+pub use node::{Boot, may_cordon, moved_gate, node_gate};
 pub use planner::plan;
 pub use seal::PlanFileError;
 pub use seen::{SeenGpu, gpus};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use poolwright::model::{
-    AssignmentPolicy, At, Capabilities, ClusterView, Connection, Desired, DesiredPool, Drs, DrsLevel, Fact, Firmware,
-    FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState, GraphicsType,
-    HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode, NumaNode, Observed,
-    OnValidationFailure, Pace, Package, Parity, PassthruState, PciAddress, PciDevice, PciId, Place, PowerState,
-    Product, RolloutRules, ShellLogin, ShellWay, SiteIdentity, Tally, ToolsStatus, VgpuMode, VgpuSize, VmGpuDevice,
-    VmRules, VmView,
+    AssignmentPolicy, At, Capabilities, ClusterView, Connection, Desired, DesiredPool, Drs, DrsLevel, Expect, Fact,
+    Firmware, FoundInMaintenance, GpuGroup, GpuSelect, GraphicsConfig, GraphicsDeviceConfig, GraphicsState,
+    GraphicsType, GuestRules, HostPin, HostRecord, HostRef, HostService, HostSettings, HostView, Lockdown, MoRef, Mode,
+    NodeRef, NodeView, NumaNode, Observed, OnValidationFailure, Pace, Package, Parity, PassthruState, PciAddress,
+    PciDevice, PciId, Place, PowerState, Product, RolloutRules, ShellLogin, ShellWay, SiteIdentity, Tally, ToolsStatus,
+    VgpuMode, VgpuSize, VmGpuDevice, VmRules, VmView,
 };
 use poolwright::plan::Around;
 
@@ -225,6 +225,36 @@ pub fn vm(name: &str, power: PowerState) -> VmView {
         instance_uuid: Fact::Known(format!("instance-{name}")),
         tools: Fact::Known(if on { ToolsStatus::Running } else { ToolsStatus::NotRunning }),
         node: Fact::Absent,
+    }
+}
+
+/// A node as it is in service, with so many GPUs.
+pub fn node(cluster: &str, name: &str, gpus: u32) -> NodeView {
+    NodeView {
+        node: NodeRef { cluster: cluster.into(), name: name.into(), uid: format!("uid-{name}") },
+        version: "812".into(),
+        deleting: false,
+        provider_id: Fact::Known(format!("vsphere://bios-{name}")),
+        system_uuid: Fact::Known(format!("bios-{name}")),
+        boot_id: Fact::Known(format!("boot-1-{name}")),
+        unschedulable: false,
+        ready: Fact::Known(true),
+        allocatable: Fact::Known(BTreeMap::from([("nvidia.com/gpu".into(), gpus.to_string())])),
+        mark: Fact::Absent,
+        left_off: false,
+        machine: Fact::Absent,
+        attached: vec![],
+        writer: Fact::Absent,
+    }
+}
+
+/// What is done with the nodes of a guest cluster.
+pub fn guest_rules(cluster: &str, per_node: u32) -> GuestRules {
+    GuestRules {
+        cluster: text(30, cluster),
+        expect: Expect { resource: text(31, "nvidia.com/gpu"), per_node: At::new(per_node, place(31)) },
+        drain_timeout_s: 1800,
+        validate: vec![],
     }
 }
 
