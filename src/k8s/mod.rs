@@ -6,6 +6,10 @@
 //!                          transport                     kube's client over base::net; one deadline a call,
 //!                             │                          reads repeated, writes never
 //!              ◄─answer──  Body | Refusal                pure; what is missing is unknown or an error
+//!
+//!   Client   one verb on one cluster
+//!     ├── Drain    the evictions of a node, round by round: what it remembers is by UID
+//!     └── JobRun   one validation Job on one node
 //! ```
 //!
 //! A write on a node rests on the UID and the version that were read, in the same request (kubernetes
@@ -18,12 +22,24 @@ mod access;
 mod answer;
 mod client;
 mod credential;
+mod drain;
 mod error;
+mod evict;
+mod job_run;
+mod jobs;
 mod nodes;
+mod pods;
 mod transport;
+mod volumes;
+mod watch;
 
 pub use access::{Access, AccessError};
 pub use client::Client;
 pub use credential::CredentialError;
+pub use drain::{Drain, Round};
 pub use error::{Error, Refusal};
+pub use evict::{Blocked, Evicted};
+pub use job_run::{JobLook, JobRun};
+pub use jobs::{JobEnd, JobView};
 pub use nodes::{Patched, Release};
+pub use pods::{Pod, PodRef, Pods, Why};

@@ -39,7 +39,7 @@ pub enum Patched {
 pub enum Release {
     /// Pods may be placed on it again.
     Uncordon,
-    /// It stays as it was before us: cordoned by somebody else.
+    /// It stays as it is: somebody else had cordoned it before us.
     KeepCordoned,
     /// It stays cordoned, since its VM stays off as planned; an annotation says by which plan.
     LeftOff {
@@ -108,7 +108,7 @@ impl Client {
                 }
                 changes.push(add(&UNSCHEDULABLE, json!(false)));
             }
-            Release::KeepCordoned => changes.push(add(&UNSCHEDULABLE, json!(true))),
+            Release::KeepCordoned => {}
             Release::LeftOff { plan } => {
                 if has.is_empty() {
                     changes.push(add(&ANNOTATIONS, json!({})));
@@ -118,11 +118,13 @@ impl Client {
             }
         }
         let call = format!("release node {}", node.name);
-        let open = end == Release::Uncordon;
         self.patch(&call, node, version, changes, |view| {
             view.mark.is_absent()
-                && view.unschedulable != open
-                && view.left_off == matches!(end, Release::LeftOff { .. })
+                && match end {
+                    Release::Uncordon => !view.unschedulable && !view.left_off,
+                    Release::KeepCordoned => true,
+                    Release::LeftOff { .. } => view.unschedulable && view.left_off,
+                }
         })
         .await
     }
@@ -169,7 +171,7 @@ impl Client {
         changes: Vec<PatchOperation>,
         taken: impl Fn(&NodeView) -> bool,
     ) -> Result<Patched, Error> {
-        match self.transport().write::<Node>(call, patch(&node.name, &node.uid, version, changes)).await {
+        match self.transport().once::<Node>(call, patch(&node.name, &node.uid, version, changes)).await {
             Ok(written) => {
                 let view = self.node_view(call, written)?;
                 if view.node.uid != node.uid || !taken(&view) {

@@ -116,8 +116,8 @@ impl Transport {
         }
     }
 
-    /// Sends a request that changes something: once.
-    pub(super) async fn write<T: DeserializeOwned>(&self, call: &str, request: Made) -> Result<T, Error> {
+    /// Sends a request once, and decodes its answer: all that changes something comes here.
+    pub(super) async fn once<T: DeserializeOwned>(&self, call: &str, request: Made) -> Result<T, Error> {
         let body = self.send(call, request, DEADLINE).await?;
         answer::value(&body).map_err(|what| self.decode(call, what))
     }

@@ -1,0 +1,357 @@
+//! Draining one node: the loop without its waits, so that its caller owns deadlines, signals and what is
+//! written down.
+//!
+//! Level-triggered: each round reads what is there and acts on that. What it remembers is by UID, and
+//! only makes it ask more seldom; a new `Drain` over the same node comes to the same end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::client::Client;
+use super::error::Error;
+use super::evict::{Blocked, Evicted};
+use super::pods::{Pod, PodRef, Pods, Why};
+use crate::model::{Fact, NodeMark, NodeRef, NodeView, counted};
+
+/// Waits between two tries against one disruption budget (kubernetes §6.7).
+const BUDGET: Waits = Waits { first: Duration::from_secs(5), longest: Duration::from_secs(60) };
+
+/// Waits after a failure of the server, or where it says "later" without saying when (kubernetes §6.7).
+const LATER: Waits = Waits { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
+
+/// How long after the end of its grace a pod is called stuck: the kubelet kills at that end, and then
+/// has its volumes and its network to take down.
+const SLACK: Duration = Duration::from_secs(30);
+
+/// From this priority on a pod serves the whole cluster (DNS, storage; `system-cluster-critical`): it is
+/// evicted when nothing else is left that may need it to end in peace.
+const CRITICAL: i32 = 2_000_000_000;
+
+struct Waits {
+    first: Duration,
+    longest: Duration,
+}
+
+/// A drain of one node by one visit.
+pub struct Drain {
+    client: Client,
+    node: NodeRef,
+    mark: NodeMark,
+    /// What kept a pod at the last try, by its UID.
+    kept: BTreeMap<String, Kept>,
+    /// When a budget is asked again, by its namespace and name.
+    budgets: BTreeMap<String, Again>,
+    /// What was evicted, by UID.
+    evicted: BTreeMap<String, String>,
+    /// Version of the last list.
+    version: Option<String>,
+}
+
+enum Kept {
+    Budget { key: String, blocked: Blocked },
+    Later { again: Again, said: String },
+    Never { said: String },
+}
+
+#[derive(Clone, Copy)]
+struct Again {
+    wait: Duration,
+    at: Timestamp,
+}
+
+/// How a drain stands after a round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Round {
+    /// Still cordoned with our mark, no pod due or ending, no volume attached. It counts when it is
+    /// found twice, some time apart (kubernetes §6.7).
+    Empty {
+        /// What was read.
+        evidence: Vec<String>,
+    },
+    /// Something is still there.
+    Busy {
+        /// Each thing by name, in an order and in words that change only when it does.
+        waiting_for: Vec<String>,
+    },
+    /// The node is not ours any more: a person or a program has taken it back. Nothing was evicted.
+    Lost {
+        /// What was found.
+        found: String,
+    },
+}
+
+impl Drain {
+    /// A drain of a node that carries our `mark`.
+    pub fn new(client: Client, node: NodeRef, mark: NodeMark) -> Self {
+        Self {
+            client,
+            node,
+            mark,
+            kept: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            evicted: BTreeMap::new(),
+            version: None,
+        }
+    }
+
+    /// Looks, and asks for the evictions that are due. `now` is our clock.
+    ///
+    /// # Errors
+    /// [`Error`] if something could not be read, so that nothing is concluded; the next round looks anew.
+    pub async fn round(&mut self, now: Timestamp) -> Result<Round, Error> {
+        if let Err(found) = self.ours().await? {
+            return Ok(Round::Lost { found });
+        }
+        let pods = self.client.pods_on(&self.node.name).await?;
+        self.version = Some(pods.version.clone());
+        self.forget(&pods);
+        if pods.due.is_empty() && pods.ending.is_empty() {
+            return self.emptied(&pods.staying).await;
+        }
+        let accepted = self.evict(&pods, now).await?;
+        Ok(Round::Busy { waiting_for: self.waiting_for(&pods, &accepted, now) })
+    }
+
+    /// Waits until something happens on the node, or until `most` is over.
+    pub async fn wait(&self, most: Duration) {
+        match &self.version {
+            Some(version) => self.client.changed(&self.node.name, version, most).await,
+            None => tokio::time::sleep(most).await,
+        }
+    }
+
+    /// The node, if it is still the one that we have closed; else what was found.
+    async fn ours(&self) -> Result<Result<NodeView, String>, Error> {
+        let Some(view) = self.client.node(&self.node.name).await? else {
+            return Ok(Err("the node is gone".to_owned()));
+        };
+        let lost = if view.node.uid != self.node.uid {
+            Some("there is another node of this name".to_owned())
+        } else if view.deleting {
+            Some("the node is being deleted".to_owned())
+        } else if !view.unschedulable {
+            let by = view.writer.known().map_or_else(String::new, |by| format!("; the last to write it was {by}"));
+            Some(format!("the node was uncordoned{by}"))
+        } else {
+            self.not_our_mark(&view)
+        };
+        Ok(lost.map_or(Ok(view), Err))
+    }
+
+    /// Its phase and its times may have been written anew meanwhile.
+    fn not_our_mark(&self, view: &NodeView) -> Option<String> {
+        let ours =
+            |mark: &NodeMark| (&mark.run, &mark.host, &mark.vm) == (&self.mark.run, &self.mark.host, &self.mark.vm);
+        match view.marked() {
+            Fact::Known(mark) if ours(&mark) => None,
+            Fact::Known(mark) => Some(format!("the node carries the mark of run {}", mark.run)),
+            Fact::Absent => Some("our mark was taken off the node".to_owned()),
+            Fact::Unknown { why } => Some(why),
+        }
+    }
+
+    /// Forgets what is no longer there: a pod that comes again under its name is a new pod.
+    fn forget(&mut self, pods: &Pods) {
+        let there: BTreeSet<&str> = pods.due.iter().map(|pod| pod.pod.uid.as_str()).collect();
+        self.kept.retain(|uid, _| there.contains(uid.as_str()));
+        let used: BTreeSet<&str> = self.kept.values().filter_map(Kept::budget).collect();
+        self.budgets.retain(|key, _| used.contains(key.as_str()));
+    }
+
+    /// Asks for the evictions that are due, the least important pod first; answers who was accepted.
+    async fn evict(&mut self, pods: &Pods, now: Timestamp) -> Result<BTreeSet<String>, Error> {
+        self.look_at_budgets(now).await;
+        let critical_wait = others_left(pods);
+        let (mut accepted, mut closed) = (BTreeSet::new(), BTreeSet::new());
+        for pod in &pods.due {
+            let waits = match self.kept.get(&pod.pod.uid) {
+                None => false,
+                Some(Kept::Never { .. }) => true,
+                Some(Kept::Later { again, .. }) => again.at > now,
+                // One try a round for all pods of a budget that refuses.
+                Some(Kept::Budget { key, .. }) => {
+                    closed.contains(key) || self.budgets.get(key).is_some_and(|again| again.at > now)
+                }
+            };
+            if waits || (critical_wait && pod.priority >= CRITICAL) {
+                continue;
+            }
+            match self.client.evict(&pod.pod).await {
+                Ok(evicted) => {
+                    if let Some(key) = self.note(pod, evicted, now, &mut accepted) {
+                        closed.insert(key);
+                    }
+                }
+                // The server failed at this pod; it may do better at the next.
+                Err(Error::Refused { refusal, .. }) if refusal.code >= 500 || refusal.code == 408 => {
+                    self.later(&pod.pod.uid, None, refusal.to_string(), now);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// What is remembered of an answer; the budget, if one refused.
+    fn note(&mut self, pod: &Pod, evicted: Evicted, now: Timestamp, accepted: &mut BTreeSet<String>) -> Option<String> {
+        let uid = &pod.pod.uid;
+        match evicted {
+            Evicted::Accepted => {
+                if let Some(Kept::Budget { key, .. }) = self.kept.remove(uid) {
+                    self.budgets.remove(&key);
+                }
+                self.evicted.insert(uid.clone(), words(pod));
+                accepted.insert(uid.clone());
+            }
+            Evicted::Gone => drop(self.kept.remove(uid)),
+            Evicted::Blocked(blocked) => {
+                let key = blocked.budget.clone().unwrap_or_else(|| format!("{}/?{uid}", pod.pod.namespace));
+                let again = BUDGET.after(self.budgets.get(&key), None, now);
+                self.budgets.insert(key.clone(), again);
+                self.kept.insert(uid.clone(), Kept::Budget { key: key.clone(), blocked });
+                return Some(key);
+            }
+            Evicted::Later { after, said } => self.later(uid, after, said, now),
+            Evicted::Never { said } => drop(self.kept.insert(uid.clone(), Kept::Never { said })),
+        }
+        None
+    }
+
+    fn later(&mut self, uid: &str, after: Option<Duration>, said: String, now: Timestamp) {
+        let before = match self.kept.get(uid) {
+            Some(Kept::Later { again, .. }) => Some(again),
+            _ => None,
+        };
+        let again = LATER.after(before, after, now);
+        self.kept.insert(uid.to_owned(), Kept::Later { again, said });
+    }
+
+    /// Asks a budget again at once if it allows something meanwhile; one that cannot be read is asked
+    /// when its wait is over.
+    async fn look_at_budgets(&mut self, now: Timestamp) {
+        for (key, again) in self.budgets.iter_mut().filter(|(key, again)| again.at > now && !key.contains('?')) {
+            match self.client.allowed(key).await {
+                Ok(Some(allowed)) if allowed > 0 => again.at = now,
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "the budget cannot be read"),
+            }
+        }
+    }
+
+    async fn emptied(&self, staying: &[(PodRef, Why)]) -> Result<Round, Error> {
+        let mut volumes = self.client.attachments(&self.node.name).await?;
+        // Read after the pods: who has uncordoned it meanwhile may have had pods placed on it.
+        let view = match self.ours().await? {
+            Ok(view) => view,
+            Err(found) => return Ok(Round::Lost { found }),
+        };
+        volumes.extend(view.attached.iter().map(|name| format!("{name} (in status.volumesAttached)")));
+        if !volumes.is_empty() {
+            let waiting_for = volumes.iter().map(|volume| format!("volume {volume}")).collect();
+            return Ok(Round::Busy { waiting_for });
+        }
+        let count = |why| staying.iter().filter(|(_, of)| *of == why).count();
+        let mut evidence = vec![
+            "cordoned, with our mark".to_owned(),
+            format!(
+                "no pods but {}, {} of DaemonSets and {} finished",
+                counted(count(Why::Mirror), "static one"),
+                count(Why::DaemonSet),
+                count(Why::Finished)
+            ),
+            "no volume is attached".to_owned(),
+        ];
+        evidence.extend(self.evicted.values().map(|pod| format!("evicted: {pod}")));
+        Ok(Round::Empty { evidence })
+    }
+
+    fn waiting_for(&self, pods: &Pods, accepted: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+        let mut budgets: BTreeMap<&str, (String, Vec<String>)> = BTreeMap::new();
+        let mut single = Vec::new();
+        let critical_wait = others_left(pods);
+        for pod in &pods.due {
+            let name = words(pod);
+            match self.kept.get(&pod.pod.uid) {
+                Some(Kept::Budget { key, blocked }) => {
+                    budgets.entry(key).or_insert_with(|| (says(blocked), Vec::new())).1.push(name);
+                }
+                Some(Kept::Later { said, .. }) => single.push(format!("{name}: {said}")),
+                Some(Kept::Never { said }) => single.push(format!("{name} cannot be evicted: {said}")),
+                None if accepted.contains(&pod.pod.uid) => single.push(format!("{name}: its eviction is accepted")),
+                None if critical_wait && pod.priority >= CRITICAL => {
+                    single.push(format!("{name}: it serves the cluster, so it goes last"));
+                }
+                None => single.push(format!("{name}: it is looked at again")),
+            }
+        }
+        let budgets = budgets.into_values().map(|(said, pods)| format!("{said}: {}", pods.join(", ")));
+        budgets.chain(single).chain(pods.ending.iter().map(|pod| ending(pod, now))).collect()
+    }
+}
+
+impl std::fmt::Debug for Drain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drain").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+impl Kept {
+    fn budget(&self) -> Option<&str> {
+        match self {
+            Self::Budget { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+}
+
+impl Waits {
+    /// The next wait: what the server asks for, else twice the last one.
+    fn after(&self, before: Option<&Again>, asked: Option<Duration>, now: Timestamp) -> Again {
+        let doubled = before.map_or(self.first, |before| (before.wait * 2).min(self.longest));
+        let wait = asked.unwrap_or(doubled);
+        Again { wait: doubled, at: now.checked_add(wait).unwrap_or(Timestamp::MAX) }
+    }
+}
+
+/// Whether something is left that may need the pods that serve the cluster.
+fn others_left(pods: &Pods) -> bool {
+    pods.due.iter().chain(&pods.ending).any(|pod| pod.priority < CRITICAL)
+}
+
+/// A pod, with what its eviction costs.
+fn words(pod: &Pod) -> String {
+    let costs = match (pod.bare, pod.scratch) {
+        (true, true) => " (nothing starts it again; its emptyDir is lost)",
+        (true, false) => " (nothing starts it again)",
+        (false, true) => " (its emptyDir is lost)",
+        (false, false) => "",
+    };
+    format!("pod {}{costs}", pod.pod)
+}
+
+fn says(blocked: &Blocked) -> String {
+    match (&blocked.budget, blocked.needs, blocked.has) {
+        (Some(budget), Some(needs), Some(has)) => {
+            format!("PodDisruptionBudget {budget} needs {needs} healthy pods and has {has}")
+        }
+        (Some(budget), ..) => format!("PodDisruptionBudget {budget} ({})", blocked.said),
+        (None, ..) => format!("a PodDisruptionBudget ({})", blocked.said),
+    }
+}
+
+fn ending(pod: &Pod, now: Timestamp) -> String {
+    let name = words(pod);
+    let held = match pod.finalizers.is_empty() {
+        true => String::new(),
+        false => format!(", finalizers {}", pod.finalizers.join(", ")),
+    };
+    match pod.ends {
+        Some(ends) if ends.checked_add(SLACK).is_ok_and(|late| late < now) => {
+            format!("{name} is stuck: it should have ended by {ends}{held}")
+        }
+        Some(ends) => format!("{name} ends by {ends}{held}"),
+        None => format!("{name} is ending{held}"),
+    }
+}

@@ -1,0 +1,232 @@
+//! One validation Job on one node: what is made of the template, and how it is followed.
+
+use k8s_openapi::api::core::v1::Pod as RawPod;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::client::Client;
+use super::error::Error;
+use super::jobs::{JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
+use crate::model::{NodeRef, RunId};
+
+/// How long a Job may run that does not say so itself, in seconds: a test of all GPUs of a node takes
+/// minutes; one that hangs must end before the person who waits for the window gives up.
+const LONGEST: u64 = 1800;
+
+/// How many pods of a failed Job are told of.
+const TOLD: usize = 3;
+
+/// One validation Job on one node.
+#[derive(Debug, Clone)]
+pub struct JobRun {
+    client: Client,
+    node: NodeRef,
+    run: RunId,
+    namespace: String,
+    name: String,
+    job: Value,
+}
+
+/// What a validation shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobLook {
+    /// It has not ended.
+    Waiting {
+        /// What it waits for: `ImagePullBackOff`, a queue, its own work.
+        why: String,
+    },
+    /// It succeeded, on this node.
+    Passed {
+        /// What it said.
+        evidence: Vec<String>,
+    },
+    /// It failed, is gone, or was not run on this node.
+    Failed {
+        /// Reasons, exit codes, last lines of its log.
+        evidence: Vec<String>,
+    },
+}
+
+impl JobRun {
+    /// The Job number `number` of this run on this node, of a whole Job as template. It runs on the node
+    /// whatever its taints say; it ends, and is not tried again, unless the template says otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Unsendable`] if the template is no Job.
+    pub fn new(client: Client, node: NodeRef, run: &RunId, number: usize, template: &Value) -> Result<Self, Error> {
+        // A run is told from another by its end: it begins with the time.
+        let short: String = run.as_str().to_lowercase().chars().rev().take(8).collect();
+        let short: String = short.chars().rev().collect();
+        let hash = Sha256::digest(node.uid.as_bytes());
+        let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("poolwright-{short}-{hash}-{number}");
+        let problem = |problem: String| client.transport().unsendable(&format!("create Job {name}"), problem);
+        let mut job = template.clone();
+        let is = |key: &str, value: &str| job[key].as_str() == Some(value);
+        if !is("apiVersion", "batch/v1") || !is("kind", "Job") {
+            return Err(problem("the template is not of apiVersion batch/v1 and kind Job".to_owned()));
+        }
+        if !job["spec"]["template"]["spec"]["containers"].is_array() {
+            return Err(problem("the template has no spec.template.spec.containers".to_owned()));
+        }
+        let namespace = job["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
+        if !is_label(&namespace) {
+            return Err(problem(format!("`{namespace}` is no namespace")));
+        }
+        object(&mut job["metadata"]).remove("generateName");
+        job["metadata"]["name"] = json!(name);
+        job["metadata"]["namespace"] = json!(namespace);
+        let pods = &mut job["spec"]["template"];
+        pods["spec"]["nodeName"] = json!(node.name);
+        default(&mut pods["spec"]["restartPolicy"], json!("Never"));
+        match pods["spec"]["tolerations"].as_array_mut() {
+            Some(tolerations) => tolerations.push(json!({ "operator": "Exists" })),
+            None => pods["spec"]["tolerations"] = json!([{ "operator": "Exists" }]),
+        }
+        let spec = object(&mut job["spec"]);
+        spec.entry("backoffLimit").or_insert(json!(0));
+        spec.entry("activeDeadlineSeconds").or_insert(json!(LONGEST));
+        // It is deleted once it has been read, by us.
+        spec.remove("ttlSecondsAfterFinished");
+        sign(&mut job["metadata"], run, &node);
+        sign(&mut job["spec"]["template"]["metadata"], run, &node);
+        let run = run.clone();
+        Ok(Self { client, node, run, namespace, name, job })
+    }
+
+    /// Namespace and name of the Job.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// Creates the Job. One that this run has created before for this node is followed.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::NotTaken`] if there is a Job of this name that is not ours.
+    pub async fn start(&self) -> Result<(), Error> {
+        match self.client.create_job(&self.job).await {
+            Ok(_) => Ok(()),
+            // There is one, or the answer was lost: look before anything is concluded.
+            Err(error) if error.is_code(409) || error.may_have_acted() => match self.found().await? {
+                Some(job) if self.is_ours(&job) => Ok(()),
+                Some(_) => Err(self.not_taken("a Job of this name is there that is not of this run and node")),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Looks how it stands.
+    ///
+    /// # Errors
+    /// [`Error`] if that could not be read.
+    pub async fn look(&self) -> Result<JobLook, Error> {
+        let failed = |text: String| JobLook::Failed { evidence: vec![text] };
+        let title = self.title();
+        let Some(job) = self.found().await? else { return Ok(failed(format!("Job {title} is gone"))) };
+        if !self.is_ours(&job) {
+            return Ok(failed(format!("Job {title} is not of this run and node")));
+        }
+        if job.node_name.as_deref() != Some(&self.node.name) {
+            return Ok(failed(format!("Job {title} is not pinned to node {}", self.node.name)));
+        }
+        match &job.end {
+            Some(JobEnd::Complete) if job.succeeded > 0 => {
+                let pods = self.client.job_pods(&job).await?;
+                let mut evidence = vec![format!("Job {title} has completed")];
+                if let Some(pod) = pods.first() {
+                    evidence.extend(self.log(pod).await);
+                }
+                Ok(JobLook::Passed { evidence })
+            }
+            Some(JobEnd::Complete) => {
+                Ok(failed(format!("Job {title} says that it has completed, and no pod succeeded")))
+            }
+            Some(JobEnd::Failed(said)) => {
+                let mut evidence = vec![format!("Job {title} has failed: {said}")];
+                for pod in self.client.job_pods(&job).await?.iter().take(TOLD) {
+                    evidence.extend(failures(pod));
+                    evidence.extend(self.log(pod).await);
+                }
+                Ok(JobLook::Failed { evidence })
+            }
+            None if job.suspended => {
+                Ok(JobLook::Waiting { why: format!("Job {title} is suspended: no queue has admitted it") })
+            }
+            None => {
+                let pods = self.client.job_pods(&job).await?;
+                let why = pods.first().map_or_else(|| format!("Job {title} has no pod yet"), waits);
+                Ok(JobLook::Waiting { why })
+            }
+        }
+    }
+
+    /// Deletes the Job and its pods, if it is ours.
+    ///
+    /// # Errors
+    /// [`Error`]; the Job is then left behind, and harms nothing.
+    pub async fn tidy(&self) -> Result<(), Error> {
+        match self.found().await? {
+            Some(job) if self.is_ours(&job) => self.client.delete_job(&job).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn found(&self) -> Result<Option<JobView>, Error> {
+        self.client.job(&self.namespace, &self.name).await
+    }
+
+    fn is_ours(&self, job: &JobView) -> bool {
+        job.run.as_deref() == Some(self.run.as_str()) && job.node_uid.as_deref() == Some(&self.node.uid)
+    }
+
+    async fn log(&self, pod: &RawPod) -> Vec<String> {
+        let (Some(name), Some(container)) = (pod.metadata.name.as_deref(), telling(pod)) else { return Vec::new() };
+        let lines = self.client.log_of(&self.namespace, name, &container).await;
+        lines.into_iter().map(|line| format!("{name}: {line}")).collect()
+    }
+
+    fn not_taken(&self, found: &str) -> Error {
+        Error::NotTaken {
+            cluster: self.client.name().to_owned(),
+            call: format!("create Job {}", self.title()),
+            found: found.to_owned(),
+        }
+    }
+}
+
+/// The label by which tools group what one program has made.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// Says whose it is, in the metadata of a Job or of its pods.
+fn sign(metadata: &mut Value, run: &RunId, node: &NodeRef) {
+    let metadata = object(metadata);
+    let labels = object(metadata.entry("labels").or_insert(json!({})));
+    labels.insert(RUN.to_owned(), json!(run.as_str()));
+    labels.insert(MANAGED_BY.to_owned(), json!("poolwright"));
+    let annotations = object(metadata.entry("annotations").or_insert(json!({})));
+    annotations.insert(NODE_UID.to_owned(), json!(node.uid));
+}
+
+/// The value as an object; what is none becomes an empty one.
+fn object(value: &mut Value) -> &mut serde_json::Map<String, Value> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it was made one above"),
+    }
+}
+
+fn default(value: &mut Value, instead: Value) {
+    if value.is_null() {
+        *value = instead;
+    }
+}
+
+/// An RFC 1123 label, as names of namespaces are.
+fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.len() <= 63 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
