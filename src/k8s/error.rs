@@ -42,6 +42,17 @@ pub enum Error {
         /// What was tried.
         call: String,
     },
+    /// The server forbids it, and does not say that it is ready: it may not know yet who may do what.
+    #[error("cannot {call}: guest cluster {cluster} is not ready")]
+    NotReady {
+        /// The cluster.
+        cluster: String,
+        /// What was tried.
+        call: String,
+        /// What it said.
+        #[source]
+        denied: Box<Error>,
+    },
     /// The server refused, or failed.
     #[error("cannot {call} on guest cluster {cluster}")]
     Refused {
@@ -136,9 +147,11 @@ impl Error {
             // Admission may have acted, and so may a server that then ran out of time.
             Self::Refused { refusal, .. } => refusal.code >= 500 || refusal.code == 408,
             Self::Decode { .. } | Self::NotTaken { .. } => true,
-            Self::Credential { .. } | Self::Unauthorized { .. } | Self::Redirected { .. } | Self::Unsendable { .. } => {
-                false
-            }
+            Self::Credential { .. }
+            | Self::NotReady { .. }
+            | Self::Unauthorized { .. }
+            | Self::Redirected { .. }
+            | Self::Unsendable { .. } => false,
         }
     }
 
@@ -152,6 +165,7 @@ impl Error {
             // Request timeout, too many requests, and whatever a server says while its etcd elects a
             // leader or while it starts (500 too: "etcdserver: leader changed").
             Self::Refused { refusal, .. } => matches!(refusal.code, 408 | 429 | 500 | 502 | 503 | 504),
+            Self::NotReady { .. } => true,
             _ => false,
         }
     }

@@ -1,5 +1,5 @@
 //! Sending: one request, one answer, one deadline. Nothing is repeated but what the server did not
-//! look at: a request with a token that has expired.
+//! look at: a request with a token that has expired, or one that was forbidden.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,9 +87,30 @@ impl Transport {
         Self { cluster: cluster.to_owned(), authority, client: kube::Client::new(service, "default") }
     }
 
-    /// Sends a request once, and reads the body of a success.
+    /// Sends a request, and reads the body of a success. Only a server that is ready forbids anything: one
+    /// that starts serves before it has read the roles, and forbids everything until then, its readiness
+    /// too.
     pub(super) async fn send(&self, call: &str, request: Made, deadline: Duration) -> Result<Bytes, Error> {
         let request = request.map_err(|error| self.unsendable(call, error.to_string()))?;
+        match self.send_once(call, request.clone(), deadline).await {
+            Err(denied) if denied.is_code(403) => {
+                let ready = Request::get("/readyz").body(Vec::new());
+                let ready = ready.map_err(|error| self.unsendable(call, error.to_string()))?;
+                match self.send_once(call, ready, CONTACT_DEADLINE).await {
+                    Err(error) if error.is_retriable() || error.is_code(403) => {
+                        let (cluster, call) = (self.cluster.clone(), call.to_owned());
+                        Err(Error::NotReady { cluster, call, denied: Box::new(denied) })
+                    }
+                    // It may have become ready in between. What was forbidden has done nothing.
+                    _ => self.send_once(call, request, deadline).await,
+                }
+            }
+            answer => answer,
+        }
+    }
+
+    /// Sends a request, and reads the body of a success.
+    async fn send_once(&self, call: &str, request: Request<Vec<u8>>, deadline: Duration) -> Result<Bytes, Error> {
         let running = async {
             let response = self
                 .client

@@ -11,7 +11,9 @@
 //! each has a namespace and nodes of its own. What a test must not do to others (an API server that is
 //! killed, a cluster of another identity) it does to a second server over the same etcd.
 
+mod access;
 mod api;
+mod cordon;
 mod kubelet;
 mod lab;
 mod plane;

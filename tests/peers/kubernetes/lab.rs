@@ -1,10 +1,16 @@
 //! What one test has of the shared cluster: a namespace, nodes, and what runs on them.
 
+use poolwright::base::net::RealNetwork;
+use poolwright::k8s::{Access, Client};
+use poolwright::model::{NodeMark, NodePhase, RunId};
 use serde_json::{Value, json};
 
 use super::api::Api;
 use super::kubelet::Kubelet;
-use super::plane::{ApiServer, cluster};
+use super::plane::{ApiServer, POOLWRIGHT, cluster};
+
+/// The run that the marks are of.
+pub const RUN: &str = "01KB3T7Z0N3K5V7X9B1C2D4F6H";
 
 /// A namespace with nodes of its own.
 pub struct Lab {
@@ -30,6 +36,11 @@ impl Lab {
         let name = format!("{}-{name}", self.name);
         register(&self.api, self.name, &name, self.kubelet.port).await;
         name
+    }
+
+    /// Our client.
+    pub async fn client(&self) -> Client {
+        connect(self.server, POOLWRIGHT).await
     }
 
     /// The list of a kind in the namespace.
@@ -120,4 +131,28 @@ pub fn machine(name: &str) -> String {
     let digits: String =
         name.bytes().rev().chain(std::iter::repeat(0)).take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+}
+
+/// Our client, as the user of a token.
+pub async fn connect(server: &ApiServer, token: &str) -> Client {
+    let access = Access::parse(&server.kubeconfig(token), None, None).unwrap();
+    Client::connect("serve", &access, &RealNetwork).await.unwrap()
+}
+
+/// The mark of a run on a node.
+pub fn mark(node: &str) -> NodeMark {
+    let at = |text: &str| text.parse().unwrap();
+    NodeMark {
+        v: NodeMark::VERSION,
+        run: RunId::from(RUN),
+        plan: "0f3c9a71d2b4e856".to_owned(),
+        host: "4c4c4544-0000-1111-2222-333344445555".to_owned(),
+        vm: "vm-77".to_owned(),
+        phase: NodePhase::Draining,
+        was_unschedulable: false,
+        since: at("2026-11-30T20:00:00Z"),
+        deadline: at("2026-11-30T21:00:00Z"),
+        boot: format!("boot-1-of-{node}"),
+        gpus: 4,
+    }
 }

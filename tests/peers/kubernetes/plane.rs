@@ -21,7 +21,7 @@ pub const ADMIN: &str = "marked-k8s-admin";
 pub const POOLWRIGHT: &str = "marked-k8s-poolwright";
 
 /// A name that the server's certificate has beside its address.
-const SERVER_NAME: &str = "kubernetes.lab";
+pub const SERVER_NAME: &str = "kubernetes.lab";
 
 /// How often a server is asked whether it is ready, and how long it is left alone between: a start takes
 /// three seconds, on a busy machine some tens.
@@ -115,6 +115,17 @@ impl Store {
     fn authority(&self) -> String {
         self.ca.pem()
     }
+
+    /// A certificate and key of an administrator, good until the end of the year.
+    pub fn client_certificate(&self, until_year: i32) -> (String, String) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "admin");
+        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until_year, 12, 31);
+        self.sign(params)
+    }
 }
 
 /// An API server of a cluster.
@@ -199,7 +210,7 @@ impl ApiServer {
     }
 
     /// A kubeconfig for a user.
-    fn kubeconfig_of(&self, user: &Value) -> String {
+    pub fn kubeconfig_of(&self, user: &Value) -> String {
         let authority = base64(&self.store.authority());
         let server = format!("https://{}", self.address());
         json!({
@@ -225,7 +236,7 @@ impl ApiServer {
 }
 
 /// Base64, as kubeconfigs hold certificates and keys.
-fn base64(text: &str) -> Value {
+pub fn base64(text: &str) -> Value {
     serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap()
 }
 
