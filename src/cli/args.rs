@@ -449,6 +449,9 @@ pub struct SimArgs {
     /// Write the host keys of the shells, for `ssh -o UserKnownHostsFile=FILE`
     #[arg(long, value_name = "FILE")]
     pub known_hosts: Option<PathBuf>,
+    /// Write a kubeconfig with a context for each guest cluster, by its name
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// Let the fleet's own durations pass so many times faster
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub speed: u32,
@@ -458,6 +461,7 @@ pub struct SimArgs {
 pub enum SimCommand {
     Reset(ResetArgs),
     KnownHosts(KnownHostsArgs),
+    Kubeconfig(KubeconfigArgs),
 }
 
 /// Put a simulated fleet back to what its document says
@@ -473,6 +477,17 @@ pub struct ResetArgs {
 /// They are made from the names of the hosts, so they are always the same.
 #[derive(Debug, Args)]
 pub struct KnownHostsArgs {
+    /// The World document
+    #[arg(value_name = "FILE")]
+    pub world: PathBuf,
+}
+
+/// Print a kubeconfig for the simulated guest clusters, for the `guests` of a Site used with `--world`
+///
+/// It has a context for each cluster, by its name, and the addresses of the document. `sim --kubeconfig`
+/// writes one for the ports that it opens.
+#[derive(Debug, Args)]
+pub struct KubeconfigArgs {
     /// The World document
     #[arg(value_name = "FILE")]
     pub world: PathBuf,

@@ -4,6 +4,7 @@
 //!   World document ──► World ◄── behaviour (calls, time, actors)
 //!   (document)           ▲
 //!                        │ soap: vim25 for many clients at once, faults
+//!                        │ kube: the API of each guest cluster (cluster: what happens in it)
 //!                        │ ssh:  the shell of each host
 //!        SimNetwork ─────┤        in process, for any command with `--world` and for tests
 //!        serve ──────────┘        real ports with TLS, for other vendors' clients
@@ -14,12 +15,15 @@
 //! and answers are made from VMware's own type tables (`soap/shape.txt`), so that a mistake of ours
 //! does not cancel out. What nobody could verify is a switch ([`document::Readings`]).
 
+mod answer;
 mod behaviour;
+mod cluster;
 pub mod document;
 mod drs;
 mod fault;
 mod faults;
 mod gpus;
+mod kube;
 mod network;
 mod seats;
 mod server;
@@ -27,7 +31,8 @@ mod soap;
 mod ssh;
 mod world;
 
+pub use kube::{ServedGuest, kubeconfig, serve_guests};
 pub use network::SimNetwork;
 pub use server::{ServeError, Served, serve};
 pub use ssh::{ServedShell, serve_shells};
-pub use world::{HostTally, Tally, VmTally, World, WorldError, Write};
+pub use world::{HostTally, NodeTally, Tally, VmTally, World, WorldError, Write};

@@ -1,5 +1,6 @@
-//! The world in process: the same face, without ports.
+//! The world in process: the same faces, without ports.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use tokio::io::duplex;
 
 use super::World;
+use super::answer::{Answers, Dropped};
+use super::kube::KubeFace;
 use super::soap::Face;
 use super::ssh::{Closed, attach, door};
 use crate::base::net::{Body, Dial, DialError, Duplex, Endpoint, Exchange, NetError, Network};
@@ -27,12 +30,19 @@ pub struct SimNetwork {
     address: String,
     world: World,
     face: Arc<Face>,
+    /// The API of each guest cluster, by its authority.
+    guests: BTreeMap<String, Arc<KubeFace>>,
 }
 
 impl SimNetwork {
     /// The network of this world. Clients of one network share a vCenter, with its sessions.
     pub fn new(world: World) -> Self {
-        Self { address: world.address().to_owned(), face: Arc::new(Face::new(world.clone())), world }
+        let guests = world.spec().guests.iter().filter_map(|guest| {
+            let face = Arc::new(KubeFace::new(world.clone(), guest.name.clone()));
+            Some((guest.authority()?.to_owned(), face))
+        });
+        let guests = guests.collect();
+        Self { address: world.address().to_owned(), face: Arc::new(Face::new(world.clone())), guests, world }
     }
 }
 
@@ -70,15 +80,24 @@ impl Dial for SimNetwork {
 
 impl Network for SimNetwork {
     fn open(&self, endpoint: &Endpoint) -> Result<Arc<dyn Exchange>, NetError> {
-        let known = endpoint.authority == self.address;
-        Ok(Arc::new(InProcess { authority: endpoint.authority.clone(), face: known.then(|| Arc::clone(&self.face)) }))
+        let authority = endpoint.authority.clone();
+        let face: Option<Arc<dyn Answers>> = match self.guests.get(&authority) {
+            Some(guest) => Some(Arc::<KubeFace>::clone(guest)),
+            None if authority == self.address => Some(Arc::<Face>::clone(&self.face)),
+            None => None,
+        };
+        Ok(Arc::new(InProcess { authority, face }))
     }
+}
+
+fn reset(authority: String) -> NetError {
+    NetError::Broken { authority, source: "connection reset by peer".into() }
 }
 
 struct InProcess {
     authority: String,
     /// None: nobody is at this address.
-    face: Option<Arc<Face>>,
+    face: Option<Arc<dyn Answers>>,
 }
 
 impl Exchange for InProcess {
@@ -89,13 +108,13 @@ impl Exchange for InProcess {
             return Box::pin(async move { Err(NetError::Connect { authority, source }) });
         };
         // Spawned, since a client that gives up does not undo what the server does.
-        let handler = tokio::spawn(async move { face.answer(request).await });
+        let handler = tokio::spawn(face.answer(request));
         Box::pin(async move {
             match handler.await {
                 Ok(Ok(response)) => {
-                    Ok(response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync()))
+                    Ok(response.map(|body| body.map_err(move |_| reset(authority.clone())).boxed_unsync()))
                 }
-                Ok(Err(_)) => Err(NetError::Broken { authority, source: "connection reset by peer".into() }),
+                Ok(Err(Dropped)) => Err(reset(authority)),
                 Err(error) => Err(NetError::Broken { authority, source: Box::new(error) }),
             }
         })

@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -16,7 +15,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::World;
-use super::soap::{Dropped, Face};
+use super::answer::{Answers, Body, Dropped};
+use super::soap::Face;
 
 /// Requests are small; the largest sets the graphics of one host.
 const REQUEST_LIMIT: usize = 4 << 20;
@@ -68,7 +68,12 @@ impl Drop for Served {
 /// # Errors
 /// [`ServeError`].
 pub async fn serve(world: World, addr: SocketAddr) -> Result<Served, ServeError> {
-    let name = world.address().to_owned();
+    listen(world.address(), addr, Arc::new(Face::new(world.clone()))).await
+}
+
+/// Serves a face on a port; the certificate is for this name.
+pub(super) async fn listen(name: &str, addr: SocketAddr, face: Arc<dyn Answers>) -> Result<Served, ServeError> {
+    let name = name.to_owned();
     let wrong =
         |source: Box<dyn std::error::Error + Send + Sync>| ServeError::Certificate { name: name.clone(), source };
     let names = vec![name.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -83,12 +88,11 @@ pub async fn serve(world: World, addr: SocketAddr) -> Result<Served, ServeError>
     let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Listen { addr, source })?;
     let addr = listener.local_addr().map_err(|source| ServeError::Listen { addr, source })?;
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let face = Arc::new(Face::new(world));
     let accept = tokio::spawn(accept(listener, acceptor, face));
     Ok(Served { addr, thumbprint, certificate: made.cert.pem(), accept })
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, face: Arc<Face>) {
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, face: Arc<dyn Answers>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -112,18 +116,10 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, face: Arc<Face>) {
     }
 }
 
-/// Why a connection is broken off.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection is broken off")]
-struct BrokenOff;
-
-async fn handle(face: Arc<Face>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, BrokenOff> {
+async fn handle(face: Arc<dyn Answers>, request: Request<Incoming>) -> Result<Response<Body>, Dropped> {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, REQUEST_LIMIT).collect().await.map_err(|_| BrokenOff)?.to_bytes();
+    let body = Limited::new(body, REQUEST_LIMIT).collect().await.map_err(|_| Dropped)?.to_bytes();
     // Spawned, since a client that hangs up does not undo what the server does.
-    let handler = tokio::spawn(async move { face.answer(Request::from_parts(head, body)).await });
-    match handler.await {
-        Ok(Ok(response)) => Ok(response.map(Full::new)),
-        Ok(Err(Dropped)) | Err(_) => Err(BrokenOff),
-    }
+    let handler = tokio::spawn(face.answer(Request::from_parts(head, body)));
+    handler.await.unwrap_or(Err(Dropped))
 }

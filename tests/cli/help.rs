@@ -59,6 +59,7 @@ fn every_option_is_known_to_a_test() {
         "--retry",
         "--site",
         "--known-hosts",
+        "--kubeconfig",
         "--speed",
         "--state",
         "--verbose",

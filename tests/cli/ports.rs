@@ -113,6 +113,36 @@ fn shells_are_listed_with_their_ports_and_keys() {
     }
 }
 
+/// Each guest cluster has a port of its own, and a kubeconfig opens it.
+#[test]
+fn guest_clusters_are_listed_with_their_ports_and_opened_by_a_kubeconfig() {
+    let folder = Folder::lab(&[]);
+    folder.write(
+        "world.yaml",
+        "apiVersion: poolwright/v1\nkind: World\nmetadata: {name: lab}\nspec:\n  vcenter: {address: vc.lab}\n  guests:\n    - \
+         {name: serve, address: \"https://serve.lab:6443\"}\n    - {name: train, address: \"https://train.lab:6443\", \
+         token: other}\n",
+    );
+    let printed = folder.run("sim kubeconfig world.yaml").expect(0).stdout;
+    let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["clusters"][0]["cluster"]["server"], "https://serve.lab:6443");
+    assert_eq!(printed["users"][1]["user"]["token"], "other");
+    let mut sim = Sim::start(&folder, " --kubeconfig kubeconfig");
+    let mut line = || {
+        let mut line = String::new();
+        sim.stdout.read_line(&mut line).unwrap();
+        line
+    };
+    let lines = [line(), line()];
+    let written: serde_json::Value = serde_json::from_str(&folder.read("kubeconfig")).unwrap();
+    for (number, name) in ["serve", "train"].iter().enumerate() {
+        let address = lines[number].trim().strip_prefix(&format!("guest: {name} ")).expect("a line of the cluster");
+        assert_eq!(written["clusters"][number]["cluster"]["server"], format!("https://{address}"));
+        assert!(written["clusters"][number]["cluster"]["certificate-authority-data"].is_string());
+        assert_eq!(written["contexts"][number]["name"], *name);
+    }
+}
+
 #[test]
 fn an_unreachable_vcenter_is_told_as_such() {
     let folder = Folder::lab(&[]);

@@ -8,7 +8,7 @@ use crate::cli::args::{SimArgs, SimCommand};
 use crate::cli::session::{open_world, runtime, signals};
 use crate::cli::{CommandError, Exit, Ui};
 use crate::rollout::{Signal, interrupt};
-use crate::sim::{World, serve, serve_shells};
+use crate::sim::{World, kubeconfig, serve, serve_guests, serve_shells};
 
 pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let file = match (&args.command, &args.world) {
@@ -19,6 +19,10 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
         }
         (Some(SimCommand::KnownHosts(of)), _) => {
             ui.data(&open_world(&of.world)?.known_hosts());
+            return Ok(Exit::Done);
+        }
+        (Some(SimCommand::Kubeconfig(of)), _) => {
+            ui.data(&kubeconfig(&open_world(&of.world)?, &[]));
             return Ok(Exit::Done);
         }
         (None, Some(file)) => file,
@@ -43,6 +47,13 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
         }
         let lines: Vec<String> = shells.iter().map(|shell| format!("shell: {} {}\n", shell.host, shell.addr)).collect();
         ui.data(&lines.concat());
+        let guests = serve_guests(&world, Ipv4Addr::LOCALHOST.into()).await;
+        let guests = guests.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        if let Some(file) = &args.kubeconfig {
+            files::replace(file, kubeconfig(&world, &guests).as_bytes())?;
+        }
+        let lines = guests.iter().map(|guest| format!("guest: {} {}\n", guest.cluster, guest.served.addr));
+        ui.data(&lines.collect::<String>());
         ui.talk(format!(
             "write them into a Site as `address` and `trust: {{thumbprint: ...}}`; the vCenter is {} with instance {}",
             world.spec().vcenter.version,

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::sim::cluster::GuestDue;
 use crate::sim::document::Connection;
 
 /// Something that is due at a time of the world's clock.
@@ -40,6 +41,8 @@ pub(in crate::sim) enum Transition {
     PolicyPowersOn { vm: u32 },
     /// DRS looks at the host that this task closes.
     DrsPasses { task: u64 },
+    /// Something is due in a guest cluster.
+    Guest { cluster: String, what: GuestDue },
     /// An actor acts: its place in the document.
     Acts { actor: usize },
 }

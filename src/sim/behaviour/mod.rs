@@ -14,6 +14,7 @@
 //!   nvidia_smi    MIG, and nvidia_query: what is printed
 //!   fields        custom fields
 //!   tasks         queued, running, ended, canceled
+//!   guests        VMs that are nodes of guest clusters
 //!   actors        other people and programs
 //! ```
 //!
@@ -25,6 +26,7 @@ mod boot;
 mod due;
 mod fields;
 mod graphics;
+mod guests;
 mod maintenance;
 mod moment;
 mod moves;
@@ -38,7 +40,8 @@ mod tasks;
 
 pub(in crate::sim) use due::{Due, Transition};
 pub(in crate::sim) use graphics::{SentDevice, SentGraphics};
-pub(in crate::sim) use moment::{Moment, NewWrite};
+pub(in crate::sim) use guests::named;
+pub(in crate::sim) use moment::{Moment, NewWrite, later};
 pub(in crate::sim) use nvidia_query::FULL_WIDTH;
 pub(in crate::sim) use nvidia_smi::SET_MIG;
 pub(in crate::sim) use passthru::SentPassthru;

@@ -16,7 +16,7 @@ pub(in crate::sim) struct Moment<'a> {
 }
 
 /// A duration later.
-pub(super) fn later(at: Timestamp, by: std::time::Duration) -> Timestamp {
+pub(in crate::sim) fn later(at: Timestamp, by: std::time::Duration) -> Timestamp {
     SignedDuration::try_from(by).ok().and_then(|by| at.checked_add(by).ok()).unwrap_or(Timestamp::MAX)
 }
 
@@ -58,6 +58,7 @@ impl Moment<'_> {
             Transition::ShutsDown { vm } => self.shuts_down(vm),
             Transition::PolicyPowersOn { vm } => self.policy_powers_on(vm),
             Transition::DrsPasses { task } => self.drs_passes(task),
+            Transition::Guest { cluster, what } => self.guest_due(&cluster, what),
             Transition::Acts { actor } => self.acts(actor),
         }
     }

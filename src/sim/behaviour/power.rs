@@ -81,6 +81,7 @@ impl Moment<'_> {
             vm.counts.starts += 1;
         }
         self.vm_event("VmPoweredOnEvent", number, "is powered on");
+        self.node_power(number, true);
         self.finish(task, None);
     }
 
@@ -140,6 +141,7 @@ impl Moment<'_> {
             self.finish(task, Some(power_state("off")));
         }
         self.vm_event("VmPoweredOffEvent", number, "is powered off");
+        self.node_power(number, false);
         self.left(host);
     }
 }

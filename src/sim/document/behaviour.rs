@@ -173,14 +173,16 @@ impl Default for Boot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultRule {
-    /// The face: `soap`, or `ssh`.
+    /// The face: `soap`, `ssh`, or `k8s`.
     #[serde(default)]
     pub face: Face,
     /// Name of the method on the wire, `EnterMaintenanceMode_Task`; of SSH `connect`, `login` or the program:
-    /// `nvidia-smi`, `nvidia-smi -mig`, `nvdGpuMgmtDaemon`. `*` for any, `write` for any that changes
+    /// `nvidia-smi`, `nvidia-smi -mig`, `nvdGpuMgmtDaemon`; of Kubernetes verb and resource: `patch nodes`,
+    /// `create pods/eviction`, `watch pods`, `get version`. `*` for any, `write` for any that changes
     /// something, `evacuation` for a move by which DRS empties a host that closes.
     pub method: String,
-    /// Name or id of the object; a read matches if the object is among what it reads. None: any.
+    /// Name or id of the object, of Kubernetes also the name of the cluster (`serve-1`, `default/web-0`,
+    /// `k8s-serve/nodes/serve-1`, `k8s-serve`); a read matches if the object is among what it reads. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// The first matching call that it strikes, from 1.
@@ -206,6 +208,8 @@ pub enum Face {
     Soap,
     /// The shell of a host.
     Ssh,
+    /// The API of a guest cluster.
+    K8s,
 }
 
 /// What a fault does.
@@ -218,8 +222,8 @@ pub enum Fault {
     DropAfter,
     /// The answer comes this much later.
     Delay(Span),
-    /// The call is answered with this fault (`Timedout`, `InvalidState`, `NotAuthenticated` …) and
-    /// has no effect.
+    /// The call is answered with this fault (`Timedout`, `InvalidState`, `NotAuthenticated` …; of Kubernetes
+    /// a reason: `Forbidden`, `TooManyRequests`, `NamespaceTerminating` …) and has no effect.
     Fault(String),
     /// The task that the call starts ends with this fault after it has run its time.
     TaskFault(String),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Span;
 use super::behaviour::{Actor, Boot, FaultRule, Readings};
+use super::guest::Guest;
 use super::shell::Shell;
 use super::vm::{Drs, Vm};
 
@@ -27,6 +28,9 @@ pub struct WorldSpec {
     /// Datacenters.
     #[serde(default)]
     pub datacenters: Vec<Datacenter>,
+    /// Guest clusters.
+    #[serde(default)]
+    pub guests: Vec<Guest>,
     /// Other people and programs.
     #[serde(default)]
     pub actors: Vec<Actor>,

@@ -5,6 +5,7 @@
 //!     fleet       vCenter, datacenters, clusters, hosts, GPUs
 //!     vm          VMs, and the DRS of their cluster
 //!     shell       who may log in to a host, and what runs there
+//!     guest       guest clusters: nodes and what runs on them
 //!     behaviour   readings, boot, faults, actors: how the fleet behaves
 //! ```
 //!
@@ -12,6 +13,7 @@
 
 mod behaviour;
 mod fleet;
+mod guest;
 mod shell;
 mod vm;
 
@@ -23,6 +25,10 @@ pub use behaviour::{
 pub use fleet::{
     Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, StartPower, User,
     VcenterSpec, VgpuSize, WorldSpec,
+};
+pub use guest::{
+    ContainerRule, DriverManager, Ending, ExtraPdb, Guest, GuestNode, MachineId, NodeBoot, Pdb, VmNode, Workload,
+    WorkloadKind,
 };
 pub use shell::{Lockdown, Monitor, ServicePolicy, Shell, ShellUser, SshService};
 pub use vm::{Drs, DrsLevel, DrsOverride, Firmware, Owner, Power, Tools, Vm, VmDevice};

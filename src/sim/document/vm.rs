@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Span;
+use super::guest::VmNode;
 
 /// A VM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +50,12 @@ pub struct Vm {
     /// Advanced settings (`extraConfig`), by key.
     #[serde(default)]
     pub extra: BTreeMap<String, String>,
+    /// Its BIOS UUID (`config.uuid`); none: made from its name. A cloned template may have that of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// The node of a guest cluster that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<VmNode>,
     /// The program that owns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<Owner>,

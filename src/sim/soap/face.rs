@@ -1,9 +1,10 @@
 //! HTTP in, HTTP out: cookies, faults of the wire, calls that wait.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, header};
 use tokio::time::Instant;
 
@@ -19,15 +20,12 @@ use super::shape::{Kind, Version};
 use super::value::returned;
 use super::versions;
 use crate::sim::World;
+use crate::sim::answer::{Answers, Body, Dropped, whole};
 use crate::sim::behaviour::Moment;
 use crate::sim::document::Face as SeenFace;
 use crate::sim::fault::VimFault;
 use crate::sim::faults::{Seen, Struck};
 use crate::vim25::wire::{Node, envelope, names};
-
-/// The connection breaks before an answer.
-#[derive(Debug)]
-pub(in crate::sim) struct Dropped;
 
 /// The face of one world.
 pub(in crate::sim) struct Face {
@@ -48,6 +46,12 @@ struct Ready {
     who: String,
 }
 
+impl Answers for Face {
+    fn answer(self: Arc<Self>, request: Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>, Dropped>> {
+        Box::pin(async move { self.respond(request).await.map(whole) })
+    }
+}
+
 impl Face {
     /// The face of a world; every connection to it shares its sessions.
     pub fn new(world: World) -> Self {
@@ -55,7 +59,7 @@ impl Face {
     }
 
     /// The answer to a request.
-    pub async fn answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Dropped> {
+    async fn respond(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Dropped> {
         let path = request.uri().path().trim_end_matches('/');
         match (request.method(), path) {
             (&Method::GET, versions::PATH) => {

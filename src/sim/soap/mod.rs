@@ -25,4 +25,4 @@ mod value;
 mod versions;
 mod vms;
 
-pub(in crate::sim) use face::{Dropped, Face};
+pub(in crate::sim) use face::Face;

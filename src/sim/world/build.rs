@@ -29,6 +29,7 @@ pub(super) fn state(spec: &WorldSpec) -> Result<State, WorldError> {
         build.datacenter(datacenter, &format!("datacenters[{index}]"))?;
     }
     super::build_vm::seat_all(&mut build.state)?;
+    super::build_guest::make_guests(&mut build.state, spec)?;
     build.actors()?;
     Ok(build.state)
 }
@@ -60,6 +61,7 @@ impl<'a> Build<'a> {
             tasks: BTreeMap::new(),
             events: Vec::new(),
             queue: BTreeMap::new(),
+            guests: BTreeMap::new(),
             log: Vec::new(),
             struck: BTreeMap::new(),
             calls: BTreeMap::new(),

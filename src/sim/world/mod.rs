@@ -9,10 +9,12 @@
 //! talks to it (`soap`).
 
 mod build;
+mod build_guest;
 mod build_host;
 mod build_vm;
 pub(in crate::sim) mod device;
 mod error;
+pub(in crate::sim) mod guest;
 mod handle;
 pub(in crate::sim) mod shell;
 mod snapshot;
@@ -24,5 +26,5 @@ pub(in crate::sim) mod vm;
 pub(in crate::sim) use build::uuid;
 pub use error::WorldError;
 pub use handle::World;
-pub use snapshot::{HostTally, Tally, VmTally};
+pub use snapshot::{HostTally, NodeTally, Tally, VmTally};
 pub use state::Write;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::device::Function;
+use super::guest::{Guest, items, text};
 use super::state::{Host, State};
 use super::vm::Vm;
 use super::{World, Write};
@@ -18,6 +19,19 @@ pub struct Tally {
     pub hosts: BTreeMap<String, HostTally>,
     /// By VM name.
     pub vms: BTreeMap<String, VmTally>,
+    /// By cluster and name of the node: `k8s-serve/serve-1`.
+    pub nodes: BTreeMap<String, NodeTally>,
+}
+
+/// What happened to a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeTally {
+    /// Times that its machine was powered on in this world.
+    pub boots: u32,
+    /// Whether it is cordoned.
+    pub unschedulable: bool,
+    /// Writes on it that took effect, by call, whoever made them.
+    pub writes: BTreeMap<String, u32>,
 }
 
 /// What happened to a VM, whoever did it.
@@ -56,11 +70,11 @@ impl World {
     /// What happened so far.
     pub fn tally(&self) -> Tally {
         self.look(|moment| {
-            let State { hosts, vms, log, .. } = &*moment.state;
+            let State { hosts, vms, guests, log, .. } = &*moment.state;
             let of = |host: &Host| HostTally {
                 boots: host.boots,
                 in_maintenance: host.maintenance,
-                writes: writes(log, &host.name),
+                writes: writes(log, |write| write.object == host.name),
             };
             let of_vm = |vm: &Vm| VmTally {
                 host: hosts.get(&vm.host).map(|host| host.name.clone()).unwrap_or_default(),
@@ -72,14 +86,28 @@ impl World {
             Tally {
                 hosts: hosts.values().map(|host| (host.name.clone(), of(host))).collect(),
                 vms: vms.values().map(|vm| (vm.name.clone(), of_vm(vm))).collect(),
+                nodes: guests.iter().flat_map(|(name, guest)| node_tallies(log, name, guest)).collect(),
             }
         })
     }
 }
 
-fn writes(log: &[Write], host: &str) -> BTreeMap<String, u32> {
+fn node_tallies(log: &[Write], cluster: &str, guest: &Guest) -> Vec<(String, NodeTally)> {
+    let of = |(name, machine): (&String, &super::guest::Machine)| {
+        let node = guest.get(&super::guest::key("nodes", "", name));
+        let tally = NodeTally {
+            boots: machine.boots.saturating_sub(1),
+            unschedulable: node.is_some_and(|node| node.pointer("/spec/unschedulable") == Some(&json!(true))),
+            writes: writes(log, |write| write.id == format!("{cluster}/nodes/{name}")),
+        };
+        (format!("{cluster}/{name}"), tally)
+    };
+    guest.machines.iter().map(of).collect()
+}
+
+fn writes(log: &[Write], on: impl Fn(&Write) -> bool) -> BTreeMap<String, u32> {
     let mut writes = BTreeMap::new();
-    for write in log.iter().filter(|write| write.effect && write.object == host) {
+    for write in log.iter().filter(|write| write.effect && on(write)) {
         *writes.entry(write.call.clone()).or_default() += 1;
     }
     writes
@@ -103,7 +131,40 @@ fn snapshot(state: &State) -> Value {
         })
         .collect();
     let fields: Vec<&str> = state.fields.values().map(|field| field.name.as_str()).collect();
-    json!({ "hosts": hosts, "vms": vms, "fields": fields, "options": state.options })
+    let guests: Map<String, Value> =
+        state.guests.iter().map(|(name, guest)| (name.clone(), guest_snapshot(guest))).collect();
+    json!({ "hosts": hosts, "vms": vms, "fields": fields, "options": state.options, "guests": guests })
+}
+
+/// What people care about of a guest cluster: names that it made up differ with what happened before.
+fn guest_snapshot(guest: &Guest) -> Value {
+    let nodes: Map<String, Value> = guest
+        .all("nodes")
+        .map(|(_, node)| {
+            let ready = items(node, "/status/conditions").iter().find(|one| text(one, "/type") == "Ready");
+            let value = json!({
+                "unschedulable": node["spec"]["unschedulable"], "taints": taints(node),
+                "annotations": node["metadata"]["annotations"], "labels": node["metadata"]["labels"],
+                "ready": ready.map(|one| text(one, "/status")), "allocatable": node["status"]["allocatable"],
+            });
+            (text(node, "/metadata/name").to_owned(), value)
+        })
+        .collect();
+    let ready = |resource: &str, field: &str| -> Map<String, Value> {
+        guest.all(resource).map(|(key, object)| (key.clone(), object["status"][field].clone())).collect()
+    };
+    let count = |resource: &str| guest.all(resource).count();
+    json!({
+        "nodes": nodes,
+        "ready": [ready("deployments", "readyReplicas"), ready("statefulsets", "readyReplicas"), ready("daemonsets", "numberReady")],
+        "jobs": guest.all("jobs").map(|(key, _)| key.as_str()).collect::<Vec<_>>(),
+        "attachments": count("volumeattachments"),
+    })
+}
+
+fn taints(node: &Value) -> Vec<String> {
+    let taints = items(node, "/spec/taints").iter();
+    taints.map(|taint| format!("{}:{}", text(taint, "/key"), text(taint, "/effect"))).collect()
 }
 
 fn host_snapshot(state: &State, number: u32, host: &Host) -> Value {

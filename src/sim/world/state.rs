@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::device::{Function, GraphicsEntry};
+use super::guest::Guest;
 use super::shell::Shell;
 use super::task::Task;
 use super::vm::Vm;
@@ -33,6 +34,8 @@ pub(in crate::sim) struct State {
     pub events: Vec<Event>,
     /// What will happen, by number; the earliest time first, then the lowest number.
     pub queue: BTreeMap<u64, Due>,
+    /// Guest clusters by name.
+    pub guests: BTreeMap<String, Guest>,
     /// Every write, with or without effect.
     pub log: Vec<Write>,
     /// Matching calls so far, by the fault rule's place in the document.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::PciAddress;
-use crate::sim::document::{Firmware, Owner, Power, Span, Tools, VmDevice};
+use crate::sim::document::{Firmware, Owner, Power, Span, Tools, VmDevice, VmNode};
 
 /// A VM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub(in crate::sim) struct Vm {
     pub firmware: Firmware,
     pub extra: BTreeMap<String, String>,
     pub managed_by: Option<Owner>,
+    /// The node of a guest cluster that it is.
+    pub node: Option<VmNode>,
     pub tools: Tools,
     pub refuses_shutdown: bool,
     pub shutdown_takes: Span,
@@ -103,6 +105,12 @@ pub(in crate::sim) struct Counts {
 }
 
 impl Vm {
+    /// GPUs that its guest sees.
+    pub fn gpu_devices(&self) -> u32 {
+        let gpus = self.devices.iter().filter(|device| !matches!(device, VmDevice::Other(_)));
+        u32::try_from(gpus.count()).unwrap_or(u32::MAX)
+    }
+
     /// Keeps host and power as they are, before they change.
     pub fn remember(&mut self) {
         self.before = Some((self.host, self.power));
