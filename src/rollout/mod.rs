@@ -52,6 +52,8 @@ pub use interrupt::{Interrupt, Raise, interrupt};
 pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
 pub use record::{Sink, Waiting};
-pub use state::{Asked, Blocked, FoldError, HostState, RunState, Running, fold};
+pub use state::{
+    Asked, Blocked, ClosedNode, FoldError, HostState, Recordoned, RunState, Running, Stood, WhyClosed, fold,
+};
 
 use error::chain;

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, Resumed, RunOutcome, Signal, Stage,
+    Compensation, Entry, Event, FailureClass, HostPhase, How, IllegalEvent, LeftAs, Resumed, RunOutcome, Signal, Stage,
     StepKind,
 };
 use crate::model::{HostName, Marker, MarkerPhase, MoRef, NodeRef, PlanId, RunId};
-use crate::plan::{GateRead, Input, Memory, NodeMemory, OurMaintenance, Step, Visit};
+use crate::plan::{GateRead, Input, Memory, NodeEnd, NodeMemory, OurMaintenance, Step, Visit};
 
 /// A run, folded from its journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,9 @@ pub struct HostState {
     pub running: Option<Running>,
     /// Steps that are done, in order.
     pub done: Vec<StepKind>,
+    /// Steps of the visit that are not done, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to_do: Vec<Step>,
     /// Side settings that are changed and not put back.
     pub armed: Vec<Compensation>,
     /// Side settings that had another value than ours when they were to be put back.
@@ -84,8 +87,61 @@ pub struct HostState {
     /// What keeps nodes from being drained, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<Blocked>,
+    /// Nodes that somebody uncordoned too early, and that were cordoned again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recordoned: Vec<Recordoned>,
+    /// Nodes that stay cordoned without our mark on them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<ClosedNode>,
     /// The gate as read last.
     pub gate: Vec<GateRead>,
+    /// How it stood when it was left last, for who takes it over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stood: Option<Box<Stood>>,
+}
+
+/// A host as it stood when it was left: what a visit that is given up forgets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stood {
+    /// How it was left.
+    pub left_as: LeftAs,
+    /// Whether modes may have been written.
+    pub changed: bool,
+    /// What the visit remembered.
+    pub memory: Memory,
+}
+
+/// A node that was cordoned again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recordoned {
+    /// The node.
+    pub node: NodeRef,
+    /// Who had uncordoned it, as far as the node says.
+    pub by: String,
+    /// When it was seen.
+    pub at: Timestamp,
+}
+
+/// A node that stays cordoned without our mark on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedNode {
+    /// The node.
+    pub node: NodeRef,
+    /// Why.
+    pub why: WhyClosed,
+}
+
+/// Why a node stays cordoned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WhyClosed {
+    /// It was cordoned before the visit.
+    Before,
+    /// Its VM stays off, as planned.
+    LeftOff,
 }
 
 /// What a person was asked for.
@@ -253,6 +309,7 @@ impl HostState {
             visit: None,
             running: None,
             done: Vec::new(),
+            to_do: Vec::new(),
             armed: Vec::new(),
             left_alone: Vec::new(),
             marker: None,
@@ -262,7 +319,10 @@ impl HostState {
             handoff: None,
             shell_ended: None,
             blocked: Vec::new(),
+            recordoned: Vec::new(),
+            closed: Vec::new(),
             gate: Vec::new(),
+            stood: None,
         }
     }
 
@@ -275,11 +335,15 @@ impl HostState {
         match event {
             Event::VisitPlanned { visit, memory, .. } => {
                 self.visit = Some(visit.clone());
+                self.to_do.clone_from(&visit.steps);
                 self.memory = memory.as_ref().clone();
                 self.running = None;
                 self.gate.clear();
             }
-            Event::VisitReplanned { visit, .. } => self.visit = Some(visit.clone()),
+            Event::VisitReplanned { visit, .. } => {
+                self.visit = Some(visit.clone());
+                self.to_do.clone_from(&visit.steps);
+            }
             Event::MarkerWritten { marker: Some(marker) } => {
                 // A failed visit does not say how far it was; a journal that knows the visit does.
                 self.changed |= match marker.phase {
@@ -321,6 +385,12 @@ impl HostState {
             }
             Event::ShellLoginFailed { error } => self.shell_ended = Some(error.clone()),
             Event::NodeMarked { node, vm, mark } => {
+                self.closed.retain(|closed| closed.node != *node);
+                if mark.is_none()
+                    && let Some(why) = self.stays_closed(node)
+                {
+                    self.closed.push(ClosedNode { node: node.clone(), why });
+                }
                 self.memory.nodes.retain(|known| known.node != *node);
                 self.memory.nodes.extend(mark.as_ref().map(|mark| NodeMemory {
                     node: node.clone(),
@@ -358,6 +428,12 @@ impl HostState {
                 }
             }
             Event::StepDone { step, how, .. } => {
+                // The running one, where two of a kind are planned.
+                let running = self.running.as_ref().and_then(|of| self.to_do.iter().position(|left| *left == of.step));
+                let left = running.or_else(|| self.to_do.iter().position(|left| StepKind::from(left) == *step));
+                if let Some(done) = left {
+                    self.to_do.remove(done);
+                }
                 // A reboot that was found done is proven by the boot time whenever that is read.
                 if let Some(running) = self.running.take().filter(|_| (*step, *how) != (StepKind::Reboot, How::Already))
                 {
@@ -385,10 +461,15 @@ impl HostState {
                     evidence: evidence.clone(),
                 });
             }
+            Event::NodeRecordoned { node, by } => {
+                self.recordoned.push(Recordoned { node: node.clone(), by: by.clone(), at });
+            }
+            Event::HostLeft { left_as } => {
+                let (left_as, memory) = (left_as.clone(), self.memory.clone());
+                self.stood = Some(Box::new(Stood { left_as, changed: self.changed, memory }));
+            }
             Event::Armed { .. }
-            | Event::NodeRecordoned { .. }
             | Event::HostHeld { .. }
-            | Event::HostLeft { .. }
             | Event::HostReleased { .. }
             | Event::RunStarted { .. }
             | Event::RunResumed { .. }
@@ -397,6 +478,16 @@ impl HostState {
             | Event::RunFinished { .. } => {}
         }
         Ok(())
+    }
+
+    /// Why a node stays cordoned whose mark is taken off, if it does.
+    fn stays_closed(&self, node: &NodeRef) -> Option<WhyClosed> {
+        let known = self.memory.nodes.iter().find(|known| known.node == *node);
+        match self.running.as_ref().map(|running| &running.step) {
+            Some(Step::UncordonNode { node: of, leave: NodeEnd::LeftOff }) if of == node => Some(WhyClosed::LeftOff),
+            _ if known.is_some_and(|known| known.mark.was_unschedulable) => Some(WhyClosed::Before),
+            _ => None,
+        }
     }
 
     fn begin(&mut self, step: &Step, attempt: u32, server_time: Timestamp) {

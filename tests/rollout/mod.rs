@@ -1,6 +1,6 @@
 //! The rollout: its journal and machine by property tests, its engine against the simulated fleet.
 
-mod arbitrary;
+pub mod arbitrary;
 mod blanks;
 mod budget;
 mod closing;
@@ -14,6 +14,7 @@ mod maintenance;
 mod mig;
 mod reboots;
 pub mod scene;
+mod standing;
 mod table;
 mod trap;
 mod vms;
