@@ -10,7 +10,7 @@ use crate::base::files::{self, FileError};
 use crate::document::{Document, MAX_BYTES, Problem, nearest};
 use crate::inventory::Site;
 use crate::model::{At, Finding, Place, Severity};
-use crate::plan::Input;
+use crate::plan::{Input, Plan};
 use crate::profile::{self, GpuPool, Loaded};
 use crate::sim::document::WorldSpec;
 
@@ -34,6 +34,8 @@ pub struct Documents {
     pub findings: Vec<Finding>,
     /// Digests of the files, in the order in which they were read.
     files: Vec<Input>,
+    /// Those of the templates that the pools name.
+    templates: Vec<Input>,
 }
 
 /// The documents of these files and folders, or of the default ones, without a mistake in them.
@@ -102,6 +104,8 @@ pub fn read(paths: &[PathBuf], today: Option<Date>) -> Result<Documents, Command
     }
     let mut loaded = profile::load(&contents);
     loaded.problems.extend(too_long);
+    let templates = templates(&loaded);
+    loaded.fill(&templates);
     let worlds = loaded.worlds.iter().filter_map(|world| world.parse::<WorldSpec>().err());
     let wrong: Vec<Problem> = worlds.flatten().collect();
     loaded.problems.extend(wrong);
@@ -111,7 +115,32 @@ pub fn read(paths: &[PathBuf], today: Option<Date>) -> Result<Documents, Command
         path,
         sha256: Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
     };
-    Ok(Documents { loaded, findings, files: contents.into_iter().map(digest).collect() })
+    let read = templates.into_iter().filter_map(|(path, bytes)| Some((path, bytes.ok()?)));
+    let templates = read.map(digest).collect();
+    Ok(Documents { loaded, findings, files: contents.into_iter().map(digest).collect(), templates })
+}
+
+/// The templates that the pools name, with their bytes, or why there are none.
+fn templates(loaded: &Loaded) -> Vec<(String, Result<Vec<u8>, String>)> {
+    let read = |path: &str| {
+        files::read_bytes(Path::new(path), MAX_BYTES as u64).map_err(|error| {
+            let mut words = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                words = format!("{words}: {cause}");
+                source = cause.source();
+            }
+            words
+        })
+    };
+    loaded.templates().into_iter().map(|path| (path.to_owned(), read(path))).collect()
+}
+
+/// The documents that a plan was made from: its inputs without the templates, which stand in it filled in.
+pub fn recorded(plan: &Plan) -> impl Iterator<Item = &Input> {
+    let guests = || plan.desired.pools.iter().flat_map(|pool| &pool.guests);
+    let is_template = move |path: &str| guests().flat_map(|guest| &guest.validate).any(|job| job.file.value == path);
+    plan.inputs.iter().filter(move |input| !is_template(&input.path))
 }
 
 fn walk(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CommandError> {
@@ -177,11 +206,15 @@ impl Documents {
         }
     }
 
-    /// The files that a plan for this site is made from: its own and those of its pools.
+    /// The files that a plan for this site is made from: its own, and those of its pools with their
+    /// templates.
     pub fn inputs(&self, site: &At<String>) -> Vec<Input> {
         let mut files: Vec<&str> = self.pools_of(site).map(|pool| &*pool.name.place.file).collect();
         files.push(&site.place.file);
-        self.files.iter().filter(|input| files.contains(&input.path.as_str())).cloned().collect()
+        let of_pools = self.pools_of(site).flat_map(|pool| &pool.spec.guests).flat_map(|guest| &guest.validate);
+        let named: Vec<&str> = of_pools.map(|one| one.template.file.as_str()).collect();
+        let documents = self.files.iter().filter(|input| files.contains(&input.path.as_str()));
+        documents.chain(self.templates.iter().filter(|input| named.contains(&input.path.as_str()))).cloned().collect()
     }
 
     fn pools_of<'a>(&'a self, site: &'a At<String>) -> impl Iterator<Item = &'a Document<GpuPool>> {

@@ -32,7 +32,7 @@ pub fn documents_of(plan: &Plan, named: &[PathBuf]) -> Result<Documents, Command
         return documents::load_sites(named);
     }
     let recorded: Vec<PathBuf> =
-        plan.inputs.iter().map(|input| PathBuf::from(&input.path)).filter(|path| path.exists()).collect();
+        documents::recorded(plan).map(|input| PathBuf::from(&input.path)).filter(|path| path.exists()).collect();
     if recorded.is_empty() {
         return Err(CommandError::words(
             Exit::Invalid,
@@ -123,8 +123,8 @@ pub fn no_run(exit: Exit, args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError>
 /// those that a command finds by itself are others.
 pub fn propose(plan: &Plan, args: &RunArgs, ui: &Ui) {
     let mut again = ui.again();
-    if args.documents.is_empty() && !plan.inputs.iter().all(|input| documents::is_default(&input.path)) {
-        again.documents = plan.inputs.iter().map(|input| input.path.clone()).collect();
+    if args.documents.is_empty() && !documents::recorded(plan).all(|input| documents::is_default(&input.path)) {
+        again.documents = documents::recorded(plan).map(|input| input.path.clone()).collect();
     }
     let paths: Vec<PathBuf> = again.documents.iter().map(PathBuf::from).collect();
     let alone = documents::read(&paths, None).is_ok_and(|documents| documents.site(None).is_ok());

@@ -6,6 +6,7 @@
 //!                ──read────► RawDocument apiVersion, kind and name known; what is unknown is named with the nearest
 //!                ──parse───► Document<T> T: any serde type; each `At<..>` in it gets file, line and column
 //!        any stage ────────► Problem     place, message, source line with a caret, hint
+//!   template + variables ─fill► Filled  a file whose variables are filled in: a value of any YAML
 //!   embedded data ────────► T           what is compiled in (the catalogue): no places, no limits
 //! ```
 //!
@@ -26,6 +27,7 @@ mod raw;
 mod schema;
 mod source;
 mod span;
+mod template;
 mod tree;
 mod useless;
 mod write;
@@ -40,4 +42,5 @@ pub use raw::{API_VERSION, Document, Kind, RawDocument, read};
 pub use schema::envelope;
 pub use source::{MAX_BYTES, Source};
 pub use span::Span;
+pub use template::{Filled, Unused, fill};
 pub use write::{WriteError, to_yaml};

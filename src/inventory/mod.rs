@@ -6,6 +6,7 @@
 //!                   ├ trust         system | caFile | thumbprint (SHA-256)
 //!                   └ credentials   by reference only: env:, file:, exec:
 //!          shell ── by SSH (users, host keys) or by a person: for MIG
+//!          guests ─ guest clusters whose nodes run on the hosts: a name, a kubeconfig by reference
 //!          pace     how long to look before a state counts
 //! ```
 //!
@@ -14,6 +15,7 @@
 
 #[macro_use]
 mod endpoint;
+mod guest;
 mod shell;
 mod site;
 
@@ -23,5 +25,6 @@ mod tests;
 pub use endpoint::{
     Address, AddressError, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint, ThumbprintError,
 };
+pub use guest::Guest;
 pub use shell::{HostKey, HostKeys, Shell, ShellUser};
 pub use site::{Credentials, Pace, Site, Trust, Vcenter, Wait, read, schema};

@@ -8,6 +8,7 @@ use crate::document::{Document, Kind, Problem, RawDocument, Span, envelope};
 use crate::model::{self, At, Place, ShellWay};
 
 use super::endpoint::{Address, CredentialRef, CredentialRefError, InstanceUuid, Thumbprint};
+use super::guest::{self, Guest};
 use super::shell::Shell;
 
 /// A vCenter and how to reach it.
@@ -19,6 +20,9 @@ pub struct Site {
     /// How the shells of the hosts are reached; without it by a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<Shell>,
+    /// Guest clusters whose nodes run on the hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<Guest>,
     /// How long to look before a state counts.
     #[serde(default)]
     pub pace: Pace,
@@ -152,14 +156,15 @@ pub fn read(document: &RawDocument) -> Result<Document<Site>, Vec<Problem>> {
         }
         problems
     })?;
-    let contradictions = site.spec.shell.as_ref().map(Shell::contradictions).unwrap_or_default();
-    let problem = |(place, message, hint): (&Place, &str, &str)| Problem {
+    let of_shell = site.spec.shell.as_ref().map(Shell::contradictions).unwrap_or_default();
+    let of_shell = of_shell.into_iter().map(|(place, message, hint)| (place, message.to_owned(), hint));
+    let problem = |(place, message, hint): (&Place, String, &str)| Problem {
         place: place.clone(),
-        message: message.to_owned(),
+        message,
         snippet: document.source().snippet_of_word(place),
         hint: hint.to_owned(),
     };
-    let problems: Vec<Problem> = contradictions.into_iter().map(problem).collect();
+    let problems: Vec<Problem> = of_shell.chain(guest::contradictions(&site.spec.guests)).map(problem).collect();
     if problems.is_empty() { Ok(site) } else { Err(problems) }
 }
 

@@ -154,8 +154,8 @@ fn any_site() -> impl Strategy<Value = Site> {
     let user = "[^\\p{C}]{0,19}[!-~]";
     let reference = "(env:[!-<>-~]{1,20}|file:[!-~]{1,20}|exec:[!#-&(-\\[\\]-~]{1,20})";
     let waits = (1..=86_400u32, 1..=86_400u32);
-    ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits, any_shell()).prop_map(
-        |(address, uuid, trust, user, password, (host_stable, read_back), shell)| Site {
+    ("[a-z]{1,10}(:[1-9][0-9]{0,3})?", uuid, trust, user, reference, waits, any_shell(), any_guests()).prop_map(
+        |(address, uuid, trust, user, password, (host_stable, read_back), shell, guests)| Site {
             vcenter: Vcenter {
                 address: at(address.parse().unwrap()),
                 instance_uuid: uuid.map(|uuid| at(uuid.parse().unwrap())),
@@ -163,9 +163,23 @@ fn any_site() -> impl Strategy<Value = Site> {
                 credentials: Credentials { user: at(user), password: at(password.parse().unwrap()) },
             },
             shell,
+            guests,
             pace: Pace { host_stable: Wait(host_stable), read_back: Wait(read_back), ..Pace::default() },
         },
     )
+}
+
+fn any_guests() -> impl Strategy<Value = Vec<Guest>> {
+    let guest = ("[a-z]{1,10}", proptest::option::of("[^\\p{C}]{0,9}[!-~]"));
+    proptest::collection::vec(guest, 0..3).prop_map(|guests| {
+        let numbered = guests.into_iter().enumerate();
+        let guest = |(number, (name, context)): (usize, (String, Option<String>))| Guest {
+            name: at(format!("{name}-{number}")),
+            kubeconfig: at(format!("file:/kube/{number}").parse().unwrap()),
+            context: context.map(at),
+        };
+        numbered.map(guest).collect()
+    })
 }
 
 fn any_shell() -> impl Strategy<Value = Option<Shell>> {

@@ -200,6 +200,9 @@ rules! {
     DOC_CLAIMED = ("PW-DOC-09", Error, false, "two pools that claim one host");
     DOC_EXCEPT = ("PW-DOC-10", Error, false, "an exception that matches no host");
     DOC_UNEXPECTED = ("PW-DOC-11", Info, false, "hosts of a pool's cluster that are in no pool");
+    DOC_GUEST = ("PW-DOC-12", Error, false, "a guest cluster that is not listed, or listed twice");
+    DOC_RESOURCE = ("PW-DOC-13", Error, false, "a resource that no device plugin offers");
+    DOC_TEMPLATE = ("PW-DOC-14", Error, false, "a template that was not read");
     DRV_MISSING = ("PW-DRV-01", Error, false, "the NVIDIA host driver that vGPU needs is not installed");
     DRV_DIFFERS = ("PW-DRV-02", Error, true, "the host driver is not the one the profile names");
     DRV_UNKNOWN = ("PW-DRV-03", Error, true, "the host driver could not be read");

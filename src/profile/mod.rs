@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   files ──load──► Loaded   pools, sites, worlds (frames only), problems of form   ┐ `validate`
+//!         ──fill──► Loaded   templates of Jobs, their variables filled in               │
 //!         ──check─► findings what is wrong with sense, without any live system      ┘ stops here
 //!   pools + site + Roster ──resolve──► Desired (for the planner) + findings
 //! ```
@@ -14,6 +15,8 @@
 //! names in the roster.
 
 mod check;
+mod guests;
+mod jobs;
 mod loaded;
 mod pool;
 mod resolve;
@@ -21,6 +24,7 @@ mod roster;
 mod vms;
 
 pub use check::{check, check_pool};
+pub use guests::{DrainWish, ExpectWish, GuestWish, TemplateWish, Unvalidated, ValidateWish};
 pub use loaded::{Loaded, load};
 pub use pool::{
     AcceptRule, Driver, GpuPool, Group, HostSelector, HostWish, ModeWish, Offer, OnMaintenance, Placement, Rollout,

@@ -8,6 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::guests::{GuestWish, Unvalidated};
 use super::vms::VmWish;
 use crate::document::{Kind, envelope};
 use crate::model::{At, HostName, HostPattern, Mode, PciAddress, VgpuSize};
@@ -33,6 +34,9 @@ pub struct GpuPool {
     /// What may be done to the VMs on the hosts.
     #[serde(default, skip_serializing_if = "VmWish::is_empty")]
     pub vms: VmWish,
+    /// Guest clusters whose nodes run on the hosts, and what is done with these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestWish>,
     /// How far a rollout may go.
     pub rollout: Rollout,
     /// Findings that somebody accepted.
@@ -228,6 +232,9 @@ pub struct Rollout {
     /// What to do with a host that is found in maintenance and was not put there by us.
     #[serde(default)]
     pub found_in_maintenance: OnMaintenance,
+    /// What to do with a host whose nodes do not pass their gate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_validation_failure: Option<At<Unvalidated>>,
 }
 
 /// What to do with a host found in maintenance.

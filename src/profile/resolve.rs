@@ -6,11 +6,12 @@ use crate::document::{Document, nearest};
 use crate::inventory::Site;
 use crate::model::{
     Accept, AssignmentPolicy, At, ClusterRef, Desired, DesiredPool, DriverPin, Finding, FoundInMaintenance, GpuGroup,
-    GpuSelect, HostGlob, HostPattern, HostPin, HostRef, HostSettings, Mode, OnValidationFailure, RolloutRules, Roster,
-    Rule, Severity,
+    GpuSelect, GuestRules, HostGlob, HostPattern, HostPin, HostRef, HostSettings, Mode, RolloutRules, Roster, Rule,
+    Severity,
 };
 
 use super::check::claimed_twice;
+use super::guests::GuestWish;
 use super::pool::{GpuPool, Group, OnMaintenance, Placement, Select};
 use super::roster::{cluster, hosts_of, shown};
 
@@ -44,7 +45,10 @@ pub fn resolve(pools: &[Document<GpuPool>], site: &Document<Site>, roster: &Rost
             Ok(cluster) => {
                 let hosts = select(pool, cluster, roster, &mut findings);
                 claims.add(pool, cluster, &hosts, &mut findings);
-                wished.push(desired_pool(pool, cluster, hosts));
+                match guests(pool) {
+                    Ok(guests) => wished.push(desired_pool(pool, cluster, hosts, guests)),
+                    Err(finding) => findings.push(*finding),
+                }
             }
             Err(finding) => findings.push(finding.in_pool(&pool.name)),
         }
@@ -245,7 +249,23 @@ impl<'p> Claims<'p> {
     }
 }
 
-fn desired_pool(pool: &Document<GpuPool>, cluster: &ClusterRef, hosts: Vec<HostPin>) -> DesiredPool {
+/// The rules of its guest clusters. A template that is not filled would let nodes go unvalidated.
+fn guests(pool: &Document<GpuPool>) -> Result<Vec<GuestRules>, Box<Finding>> {
+    let rules = |guest: &GuestWish| {
+        guest.rules().ok_or_else(|| {
+            let message = format!("a template of {} was not read", guest.cluster);
+            Box::new(Finding::new(&Rule::DOC_TEMPLATE, message).at(&guest.cluster.place).in_pool(&pool.name))
+        })
+    };
+    pool.spec.guests.iter().map(rules).collect()
+}
+
+fn desired_pool(
+    pool: &Document<GpuPool>,
+    cluster: &ClusterRef,
+    hosts: Vec<HostPin>,
+    guests: Vec<GuestRules>,
+) -> DesiredPool {
     let spec = &pool.spec;
     DesiredPool {
         name: pool.name.clone(),
@@ -269,9 +289,14 @@ fn desired_pool(pool: &Document<GpuPool>, cluster: &ClusterRef, hosts: Vec<HostP
                 OnMaintenance::Hold => FoundInMaintenance::Hold,
                 OnMaintenance::Change => FoundInMaintenance::Change,
             },
-            on_validation_failure: OnValidationFailure::default(),
+            on_validation_failure: spec
+                .rollout
+                .on_validation_failure
+                .as_ref()
+                .map(|wish| wish.value.into())
+                .unwrap_or_default(),
         },
-        guests: Vec::new(),
+        guests,
         accept: spec
             .accept
             .iter()

@@ -41,6 +41,20 @@ pub enum Moves {
     Only(#[schemars(length(min = 1))] At<Vec<At<Vms>>>),
 }
 
+impl VmWish {
+    /// The guest clusters that selectors name.
+    pub(super) fn guests(&self) -> impl Iterator<Item = &At<String>> {
+        let moves = match &self.may_move {
+            Moves::Only(vms) => vms.as_slice(),
+            Moves::All | Moves::None => &[],
+        };
+        moves.iter().chain(&self.may_stop).filter_map(|vms| match &vms.value {
+            Vms::Guest(cluster) => Some(cluster),
+            Vms::Folder(_) | Vms::Name(_) => None,
+        })
+    }
+}
+
 impl Moves {
     fn is_all(&self) -> bool {
         *self == Self::All
@@ -55,6 +69,8 @@ pub enum Vms {
     Folder(At<FolderPattern>),
     /// Those of this name.
     Name(At<NamePattern>),
+    /// Those that are nodes of this guest cluster.
+    Guest(At<String>),
 }
 
 /// What becomes of a VM whose GPU devices do not fit.
@@ -91,6 +107,7 @@ impl From<&Vms> for VmSelector {
         match vms {
             Vms::Folder(folder) => Self::Folder(folder.value.clone()),
             Vms::Name(name) => Self::Name(name.value.clone()),
+            Vms::Guest(cluster) => Self::Guest(cluster.value.clone()),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod checks;
 mod examples;
+mod guests;
 mod roundtrip;
 mod schemas;
 mod selectors;

@@ -2,10 +2,12 @@
 
 use jiff::civil::Date;
 use poolwright::document::{Kind, to_yaml};
+use poolwright::inventory::Wait;
 use poolwright::model::{At, HostName, PciAddress, Place};
 use poolwright::profile::{
-    AcceptRule, Driver, GpuPool, Group, HostSelector, HostWish, Mismatch, ModeWish, Moves, Offer, OnMaintenance,
-    Placement, Rollout, Select, Size, VmWish, Vms,
+    AcceptRule, DrainWish, Driver, ExpectWish, GpuPool, Group, GuestWish, HostSelector, HostWish, Mismatch, ModeWish,
+    Moves, Offer, OnMaintenance, Placement, Rollout, Select, Size, TemplateWish, Unvalidated, ValidateWish, VmWish,
+    Vms,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -79,6 +81,7 @@ fn selector() -> impl Strategy<Value = At<Vms>> {
     prop_oneof![
         "/[a-z*?東 ]{1,6}(/[a-z]{1,3})?".prop_map(|text| Vms::Folder(at(text.parse().unwrap()))),
         text().prop_map(|text| Vms::Name(text.map(|text| text.parse().unwrap()))),
+        text().prop_map(Vms::Guest),
     ]
     .prop_map(at)
 }
@@ -94,6 +97,19 @@ fn vms() -> impl Strategy<Value = VmWish> {
     })
 }
 
+fn guests() -> impl Strategy<Value = Vec<GuestWish>> {
+    let template = (text(), prop::collection::btree_map("[a-z]{1,5}", text(), 0..3))
+        .prop_map(|(file, set)| ValidateWish { template: TemplateWish { file, set, job: None } });
+    let guest = (text(), text(), any::<u32>(), 1..=86_400u32, vec(template, 0..3));
+    let guest = guest.prop_map(|(cluster, resource, per_node, timeout, validate)| GuestWish {
+        cluster,
+        expect: ExpectWish { resource, per_node: at(per_node) },
+        drain: DrainWish { timeout: Wait(timeout) },
+        validate,
+    });
+    vec(guest, 0..3)
+}
+
 fn any_pool() -> impl Strategy<Value = GpuPool> {
     let hosts = (text(), text(), vec(pattern(), 1..3), vec(pattern(), 0..2))
         .prop_map(|(site, cluster, names, except)| HostSelector { site, cluster, names: at(names), except });
@@ -101,19 +117,24 @@ fn any_pool() -> impl Strategy<Value = GpuPool> {
         option::of(prop::sample::select(vec![Placement::Performance, Placement::Consolidation]).prop_map(at));
     let driver = option::of((text(), text()).prop_map(|(component, version)| Driver { component, version }));
     let wish = (placement, driver).prop_map(|(placement, driver)| HostWish { placement, driver });
-    let rollout = (any::<u32>(), any::<u32>(), any::<bool>()).prop_map(|(unavailable, reboots, change)| Rollout {
+    let unvalidated =
+        option::of(prop::sample::select(vec![Unvalidated::CloseHost, Unvalidated::KeepOpen]).prop_map(at));
+    let rollout = (any::<u32>(), any::<u32>(), any::<bool>(), unvalidated);
+    let rollout = rollout.prop_map(|(unavailable, reboots, change, on_validation_failure)| Rollout {
+        on_validation_failure,
         max_unavailable: at(unavailable),
         max_reboots: at(reboots),
         found_in_maintenance: if change { OnMaintenance::Change } else { OnMaintenance::Hold },
     });
-    (hosts, text(), any::<u32>(), wish, vec(group(), 1..3), vms(), rollout, vec(accept(), 0..2)).prop_map(
-        |(hosts, gpu_model, count, host, gpus, vms, rollout, accept)| GpuPool {
+    (hosts, text(), any::<u32>(), wish, vec(group(), 1..3), vms(), guests(), rollout, vec(accept(), 0..2)).prop_map(
+        |(hosts, gpu_model, count, host, gpus, vms, guests, rollout, accept)| GpuPool {
             hosts,
             gpu_model,
             gpu_count: at(count),
             host,
             gpus: at(gpus),
             vms,
+            guests,
             rollout,
             accept,
         },

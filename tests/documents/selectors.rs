@@ -6,7 +6,7 @@ use poolwright::profile::{self, Resolved};
 use super::{SITE, good, pool, shown};
 
 /// A roster: cluster paths, each with its hosts.
-fn roster(clusters: &[(&str, &[&str])]) -> Roster {
+pub fn roster(clusters: &[(&str, &[&str])]) -> Roster {
     let mut roster = Roster::default();
     for (n, (path, hosts)) in clusters.iter().enumerate() {
         let last = path.rsplit('/').next().unwrap();

@@ -62,7 +62,10 @@ impl Lab {
     pub fn of(world: World, documents: &str) -> Self {
         let folder = in_memory();
         let documents = with_files(&world, documents, folder.path());
-        let loaded = profile::load(&[("lab.yaml".to_owned(), documents.into_bytes())]);
+        let mut loaded = profile::load(&[("lab.yaml".to_owned(), documents.into_bytes())]);
+        let read = |path: &str| std::fs::read(path).map_err(|error| error.to_string());
+        let templates: Vec<_> = loaded.templates().into_iter().map(|path| (path.to_owned(), read(path))).collect();
+        loaded.fill(&templates);
         assert!(loaded.problems.is_empty(), "{}", all(&loaded.problems));
         let errors: Vec<Finding> =
             profile::check(&loaded, None).into_iter().filter(|finding| finding.severity == Severity::Error).collect();

@@ -16,6 +16,7 @@ pub fn check(loaded: &Loaded, today: Option<Date>) -> Vec<Finding> {
     same_name("GpuPool", loaded.pools.iter().map(|pool| &pool.name), &mut findings);
     same_name("Site", loaded.sites.iter().map(|site| &site.name), &mut findings);
     sites(loaded, &mut findings);
+    guests(loaded, &mut findings);
     claims(&loaded.pools, &mut findings);
     findings.sort_by(|a, b| a.place.cmp(&b.place));
     findings
@@ -56,6 +57,27 @@ fn sites(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 .in_pool(&pool.name)
                 .hint(hint),
         );
+    }
+}
+
+/// Guest clusters that a pool lists and its site does not name.
+fn guests(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    for pool in &loaded.pools {
+        let Some(site) = loaded.sites.iter().find(|site| site.name.value == pool.spec.hosts.site.value) else {
+            continue;
+        };
+        let known = || site.spec.guests.iter().map(|guest| guest.name.value.as_str());
+        for wanted in pool.spec.guests.iter().map(|guest| &guest.cluster) {
+            if wanted.trim().is_empty() || known().any(|name| name == wanted.value) {
+                continue;
+            }
+            let message = format!("the site {} has no guest cluster `{}`", site.name, wanted.escape_debug());
+            let hint = match nearest(wanted, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "name it in the Site: `guests: [{name: NAME, kubeconfig: \"file:PATH\"}]`".to_owned(),
+            };
+            findings.push(Finding::new(&Rule::DOC_GUEST, message).at(&wanted.place).in_pool(&pool.name).hint(hint));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //!   check ──► documents   names, sites, hosts that two pools list
 //!         └─► check_pool ──► numbers  counts and limits
 //!                        ├─► groups   which GPUs each group takes, what it cannot use
+//!                        ├─► guests   guest clusters, what is expected of nodes, selectors of them
 //!                        ├─► offers   vGPU types and combinations, by the catalogue
 //!                        └─► accept   acceptances
 //! ```
@@ -13,6 +14,7 @@
 mod accept;
 mod documents;
 mod groups;
+mod guests;
 mod numbers;
 mod offers;
 mod pool;

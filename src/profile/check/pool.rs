@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::{accept, groups, numbers, offers};
+use super::{accept, groups, guests, numbers, offers};
 use crate::catalog::catalog;
 use crate::document::{Document, nearest};
 use crate::model::{Finding, Rule};
@@ -15,6 +15,7 @@ pub fn check_pool(pool: &Document<GpuPool>, today: Option<Date>) -> Vec<Finding>
     let mut findings = Vec::new();
     numbers::check(spec, &mut findings);
     groups::check(spec, &mut findings);
+    guests::check(spec, &mut findings);
     match catalog().model(&spec.gpu_model) {
         Some(model) => offers::check(spec, model, &mut findings),
         None if spec.gpu_model.trim().is_empty() => {}

@@ -1,0 +1,178 @@
+//! Templates to Jobs: a Job that cannot validate a node is refused before the night.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Loaded;
+use super::guests::{ExpectWish, TemplateWish};
+use crate::document::{Filled, Problem, Unused, fill, nearest};
+use crate::model::{At, Place};
+
+/// Variables that `expect` gives.
+const GIVEN: [&str; 2] = ["resource", "perNode"];
+
+impl Loaded {
+    /// The templates that the pools name, each once.
+    pub fn templates(&self) -> Vec<&str> {
+        let guests = self.pools.iter().flat_map(|pool| &pool.spec.guests);
+        let files = guests.flat_map(|guest| &guest.validate).map(|one| one.template.file.as_str());
+        let mut files: Vec<&str> = files.collect();
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
+
+    /// Fills the templates of all pools in: each by the path that [`Loaded::templates`] gave, with its bytes or
+    /// why there are none. What is wrong with them is among the problems then.
+    pub fn fill(&mut self, templates: &[(String, Result<Vec<u8>, String>)]) {
+        let mut problems = Vec::new();
+        for pool in &mut self.pools {
+            let source = pool.source.clone();
+            for guest in &mut pool.spec.guests {
+                for one in &mut guest.validate {
+                    let template = &mut one.template;
+                    let at = |place: &Place, message: String, hint: &str| Problem {
+                        place: place.clone(),
+                        message,
+                        snippet: source.snippet_of_word(place),
+                        hint: hint.to_owned(),
+                    };
+                    let found = templates.iter().find(|(path, _)| *path == template.file.value);
+                    match found.map(|(_, bytes)| bytes) {
+                        Some(Ok(bytes)) => match job(template, &guest.expect, bytes, &at) {
+                            Ok(job) => template.job = Some(job),
+                            Err(found) => problems.extend(found),
+                        },
+                        Some(Err(why)) => problems.push(at(
+                            &template.file.place,
+                            format!("the template `{}` cannot be read: {why}", template.file.escape_debug()),
+                            "paths of templates are relative to the working directory",
+                        )),
+                        None => {}
+                    }
+                }
+            }
+        }
+        // A template that two pools use is wrong once.
+        for problem in problems {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
+        self.problems.sort_by(|a, b| a.place.cmp(&b.place));
+    }
+}
+
+fn job(
+    template: &TemplateWish,
+    expect: &ExpectWish,
+    bytes: &[u8],
+    at: &impl Fn(&Place, String, &str) -> Problem,
+) -> Result<Value, Vec<Problem>> {
+    let twice: Vec<Problem> = template
+        .set
+        .iter()
+        .filter(|(name, _)| GIVEN.contains(&name.as_str()))
+        .map(|(name, value)| at(&value.place, format!("`{name}` is given by `expect`"), "remove it from `set`"))
+        .collect();
+    if !twice.is_empty() {
+        return Err(twice);
+    }
+    let own = template.set.iter().map(|(name, value)| (name.as_str(), value.value.clone()));
+    let given = GIVEN.into_iter().zip([expect.resource.value.clone(), expect.per_node.to_string()]);
+    let given: BTreeMap<&str, String> = own.chain(given).collect();
+    let (filled, Unused(unused)) = fill(&template.file, bytes, &given)?;
+    let mut problems = Vec::new();
+    for name in &unused {
+        if let Some(value) = template.set.get(name) {
+            let message = format!("`{name}` does nothing: {} has no such variable", template.file.escape_debug());
+            problems.push(at(&value.place, message, "remove it, or use it in the template as `{{ … }}`"));
+        }
+    }
+    problems.extend(wrong(&filled, &expect.resource, expect.per_node.value));
+    if problems.is_empty() { Ok(filled.value) } else { Err(problems) }
+}
+
+/// What keeps it from being a Job that validates a node.
+fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> {
+    let value = &filled.value;
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    let mut problems = Vec::new();
+    let (version, kind) = (text("/apiVersion"), text("/kind"));
+    if (version, kind) != (Some("batch/v1"), Some("Job")) {
+        let key = if version == Some("batch/v1") { "kind" } else { "apiVersion" };
+        let found = format!("{} {}", version.unwrap_or("-"), kind.unwrap_or("-"));
+        let hint = "a template is one object: `apiVersion: batch/v1`, `kind: Job`";
+        return vec![filled.problem(&[key], format!("no Job: expected batch/v1 Job, found {found}"), hint)];
+    }
+    let mut set_at_visit = |path: &[&str], what: &str| {
+        let pointer: String = path.iter().map(|key| format!("/{key}")).collect();
+        if value.pointer(&pointer).is_some() {
+            let message = format!("`{}` does nothing: {what} at the visit", path.join("."));
+            problems.push(filled.problem(path, message, "remove it"));
+        }
+    };
+    for name in ["name", "generateName"] {
+        set_at_visit(&["metadata", name], "the Job is named");
+    }
+    set_at_visit(&["spec", "template", "spec", "nodeName"], "the Job is put on the node");
+    let pod = ["spec", "template", "spec"];
+    let restart = text("/spec/template/spec/restartPolicy");
+    if !matches!(restart, Some("Never" | "OnFailure")) {
+        let path = [pod.as_slice(), &["restartPolicy"]].concat();
+        let message = "the pod of a Job has `restartPolicy: Never` or `OnFailure`";
+        problems.push(filled.problem(
+            &path,
+            message,
+            "write `restartPolicy: Never`: a second try hides what went wrong",
+        ));
+    }
+    let containers = [pod.as_slice(), &["containers"]].concat();
+    let all = value.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    let Some(all) = all.filter(|all| !all.is_empty()) else {
+        problems.push(filled.problem(&containers, "the Job has no container", "it needs one, with an image"));
+        return problems;
+    };
+    for (index, container) in all.iter().enumerate() {
+        let index = index.to_string();
+        for field in ["name", "image"] {
+            let found = container.get(field).and_then(Value::as_str);
+            if found.is_none_or(|text| text.trim().is_empty()) {
+                let path = [containers.as_slice(), &[&index, field]].concat();
+                problems.push(filled.problem(&path, format!("a container without `{field}`"), "give it one"));
+            }
+        }
+    }
+    // An extended resource has one value for request and limit, and the limit is the one that is needed.
+    let limits = all.iter().filter_map(|container| container.pointer("/resources/limits")?.get(resource.as_str()));
+    let asked: Vec<Option<u64>> = limits.map(amount).collect();
+    let sum = asked.iter().copied().sum::<Option<u64>>();
+    let hint = format!("write `resources: {{limits: {{\"{{{{ resource }}}}\": {{{{ perNode }}}}}}}}` on a container");
+    match (asked.is_empty(), sum) {
+        (false, Some(1..)) if sum <= Some(per_node.into()) => {}
+        (true, _) => {
+            let known = all.iter().filter_map(|one| one.pointer("/resources/limits")?.as_object());
+            let near = nearest(resource, known.flat_map(|limits| limits.keys()).map(String::as_str));
+            let near = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
+            let message = format!("no container has a limit of {resource}{near}: the Job would run beside the GPUs");
+            problems.push(filled.problem(&containers, message, &hint));
+        }
+        (_, Some(0)) => {
+            problems.push(filled.problem(&containers, format!("the limit of {resource} is 0"), &hint));
+        }
+        (_, Some(sum)) => {
+            let message = format!("the containers ask for {sum} of {resource}, and a node has {per_node}");
+            problems.push(filled.problem(&containers, message, &hint));
+        }
+        (_, None) => {
+            let message = format!("the limit of {resource} is no whole number");
+            problems.push(filled.problem(&containers, message, &hint));
+        }
+    }
+    problems
+}
+
+fn amount(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
