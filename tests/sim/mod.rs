@@ -5,6 +5,7 @@ mod boot;
 mod evacuation;
 mod faults;
 mod graphics;
+mod guest_work;
 mod guests;
 mod maintenance;
 mod mig;

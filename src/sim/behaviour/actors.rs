@@ -22,8 +22,8 @@ impl Moment<'_> {
             .enumerate()
             .filter(|(_, actor)| {
                 actor.once.as_ref().is_some_and(|once| {
-                    let wanted = once.object.as_ref().unwrap_or(&actor.host);
-                    wanted == object && once.method == method && once.on_call == count
+                    let wanted = once.object.as_ref().or(actor.host.as_ref());
+                    wanted.is_some_and(|wanted| wanted == object) && once.method == method && once.on_call == count
                 })
             })
             .map(|(index, actor)| (index, actor.after.0))
@@ -35,8 +35,11 @@ impl Moment<'_> {
 
     pub(super) fn acts(&mut self, index: usize) {
         let Some(actor) = self.spec.actors.get(index).cloned() else { return };
-        let Some(host) = self.state.hosts.iter().find(|(_, host)| host.name == actor.host).map(|(number, _)| *number)
-        else {
+        if let Some((cluster, key)) = actor.does.of_guest() {
+            return self.acts_on_guest(&actor, cluster, &key);
+        }
+        let Some(name) = actor.host.clone() else { return };
+        let Some(host) = self.state.hosts.iter().find(|(_, host)| host.name == name).map(|(number, _)| *number) else {
             return;
         };
         if let Deed::Shell { command } = &actor.does {
@@ -47,14 +50,7 @@ impl Moment<'_> {
         }
         let (call, arguments) = describe(&actor.does);
         let effect = self.act(&actor, host).is_ok();
-        self.wrote(NewWrite {
-            who: &actor.who,
-            object: &actor.host,
-            id: &format!("host-{host}"),
-            call,
-            arguments,
-            effect,
-        });
+        self.wrote(NewWrite { who: &actor.who, object: &name, id: &format!("host-{host}"), call, arguments, effect });
     }
 
     fn act(&mut self, actor: &Actor, host: u32) -> Result<(), VimFault> {
@@ -63,8 +59,8 @@ impl Moment<'_> {
             Deed::LeaveMaintenance => self.exit_maintenance(host, &actor.who, 0, TaskFate::default()).map(drop),
             Deed::Reboot => self.reboot(host, &actor.who, true, TaskFate::default()).map(drop),
             Deed::Configure { gpu, mode } => self.configure(host, gpu, mode),
-            // Done before, where it has its own line in the log.
-            Deed::Shell { .. } => Ok(()),
+            // Done before, where they have their own line in the log.
+            Deed::Shell { .. } | Deed::Uncordon { .. } | Deed::Cordon { .. } | Deed::DeleteObject { .. } => Ok(()),
             Deed::SetField { name, value } => {
                 let known = self.state.fields.iter().find(|(_, field)| field.name == *name).map(|(key, _)| *key);
                 let key = match known {
@@ -153,5 +149,7 @@ fn describe(deed: &Deed) -> (&'static str, String) {
         Deed::PowerOff { vm } => ("PowerOffVM_Task", vm.clone()),
         Deed::MoveIn { vm } => ("RelocateVM_Task", vm.clone()),
         Deed::Alarm { name } => ("Alarm", name.clone()),
+        // Listed where they are done.
+        Deed::Uncordon { .. } | Deed::Cordon { .. } | Deed::DeleteObject { .. } => ("", String::new()),
     }
 }

@@ -1,9 +1,13 @@
 //! Guest clusters and the fleet under them: VMs that are nodes, and whoever acts on nodes.
 
+use serde_json::json;
+
 use super::Moment;
 use super::due::Transition;
 use super::moment::NewWrite;
 use crate::sim::cluster::{Cluster, GuestDue};
+use crate::sim::document::{Actor, Deed};
+use crate::sim::world::guest::{set, unset};
 
 impl Moment<'_> {
     /// Does something in a guest cluster, and lets its controllers follow. None: there is no such cluster.
@@ -44,6 +48,29 @@ impl Moment<'_> {
         if effect {
             self.count_call(call, &id);
         }
+    }
+
+    /// An actor does something in a guest cluster.
+    pub(super) fn acts_on_guest(&mut self, actor: &Actor, cluster: &str, key: &str) {
+        let (call, arguments) = match &actor.does {
+            Deed::Cordon { .. } => ("patch nodes".to_owned(), "unschedulable=true"),
+            Deed::Uncordon { .. } => ("patch nodes".to_owned(), "unschedulable=false"),
+            _ => (format!("delete {}", key.split('/').next().unwrap_or_default()), ""),
+        };
+        let done = self.in_cluster(cluster, |cluster| {
+            let there = cluster.guest.get(key).is_some();
+            let now = cluster.now;
+            match &actor.does {
+                Deed::Cordon { .. } => {
+                    cluster.guest.edit(key, now, |node| set(node, &["spec", "unschedulable"], json!(true)));
+                }
+                Deed::Uncordon { .. } => cluster.guest.edit(key, now, |node| unset(node, &["spec", "unschedulable"])),
+                _ => cluster.begin_deletion(key, None),
+            }
+            there
+        });
+        let effect = done == Some(true);
+        self.wrote_in_cluster(cluster, &actor.who, key, &call, arguments.to_owned(), effect);
     }
 
     /// A VM was powered on or off: the machine of its node, if it is one, follows.

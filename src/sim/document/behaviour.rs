@@ -264,8 +264,9 @@ pub enum Lie {
 pub struct Actor {
     /// Who: shown as the user of tasks and in the world's log.
     pub who: String,
-    /// On which host.
-    pub host: String,
+    /// On which host; of what is done to nodes it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// After what it acts; none: after the world's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once: Option<Trigger>,
@@ -276,13 +277,31 @@ pub struct Actor {
     pub does: Deed,
 }
 
+impl Deed {
+    /// The cluster that it is done in, and the key of its object there.
+    pub fn of_guest(&self) -> Option<(&str, String)> {
+        match self {
+            Self::Uncordon { cluster, node } | Self::Cordon { cluster, node } => {
+                Some((cluster, format!("nodes//{node}")))
+            }
+            Self::DeleteObject { cluster, object } => {
+                let (resource, name) = object.split_once('/').unwrap_or((object, ""));
+                let name = if name.contains('/') { name.to_owned() } else { format!("/{name}") };
+                Some((cluster, format!("{resource}/{name}")))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A call that makes an actor act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Trigger {
-    /// Name of the method on the wire.
+    /// Name of the method on the wire; of Kubernetes verb and resource, `patch nodes`.
     pub method: String,
-    /// Name of the object that is called, a VM's or another host's; none: the actor's host.
+    /// Name of the object that is called, a VM's or another host's, of Kubernetes its id
+    /// (`k8s-serve/nodes/serve-1`); none: the actor's host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// Which call of it on that object, from 1.
@@ -334,6 +353,27 @@ pub enum Deed {
     MoveIn {
         /// Name of the VM.
         vm: String,
+    },
+    /// Uncordons a node, as `kubectl uncordon` does.
+    Uncordon {
+        /// The cluster.
+        cluster: String,
+        /// The node.
+        node: String,
+    },
+    /// Cordons a node.
+    Cordon {
+        /// The cluster.
+        cluster: String,
+        /// The node.
+        node: String,
+    },
+    /// Deletes an object of a cluster, with its own grace.
+    DeleteObject {
+        /// The cluster.
+        cluster: String,
+        /// Resource and name: `nodes/serve-1`, `pods/default/web-0`.
+        object: String,
     },
     /// Triggers an alarm of status red on the host.
     Alarm {

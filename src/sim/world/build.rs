@@ -256,7 +256,19 @@ impl<'a> Build<'a> {
 
     /// A call that can never come would wait for ever, and nobody would know.
     fn trigger(&self, actor: &Actor, once: &Trigger) -> Result<(), String> {
-        let name = once.object.as_ref().unwrap_or(&actor.host);
+        if once.method.contains(' ') {
+            let of = once.object.as_deref().and_then(|object| object.split('/').next()).unwrap_or_default();
+            let known = self.state.guests.contains_key(of);
+            return known.then_some(()).ok_or_else(|| {
+                format!(
+                    "`{}` is called on objects of a guest cluster: `object` has to name one, `CLUSTER/nodes/NAME`",
+                    once.method
+                )
+            });
+        }
+        let Some(name) = once.object.as_ref().or(actor.host.as_ref()) else {
+            return Err("`object` has to name what is called".to_owned());
+        };
         let is_vm = self.state.vms.values().any(|vm| vm.name == *name);
         let is_host = self.state.hosts.values().any(|host| host.name == *name);
         let of_vms = OF_VMS.contains(&once.method.as_str());
@@ -272,8 +284,18 @@ impl<'a> Build<'a> {
     /// Actors that wait for no call act after the start.
     fn actors(&mut self) -> Result<(), WorldError> {
         for (index, actor) in self.spec.actors.iter().enumerate() {
-            if !self.state.hosts.values().any(|host| host.name == actor.host) {
-                return Err(impossible(&format!("actors[{index}].host"), format!("there is no host `{}`", actor.host)));
+            let wrong = |field: &str, what: String| impossible(&format!("actors[{index}]{field}"), what);
+            match (&actor.host, actor.does.of_guest()) {
+                (None, Some((cluster, _))) if !self.state.guests.contains_key(cluster) => {
+                    return Err(wrong(".does", format!("there is no guest cluster `{cluster}`")));
+                }
+                (None, Some(_)) => {}
+                (Some(_), Some(_)) => return Err(wrong(".host", "what it does is done to no host".to_owned())),
+                (None, None) => return Err(wrong(".host", "it has to be named".to_owned())),
+                (Some(host), None) if !self.state.hosts.values().any(|known| known.name == *host) => {
+                    return Err(wrong(".host", format!("there is no host `{host}`")));
+                }
+                (Some(_), None) => {}
             }
             if let Deed::PowerOn { vm } | Deed::PowerOff { vm } | Deed::MoveIn { vm } = &actor.does
                 && !self.state.vms.values().any(|known| known.name == *vm)

@@ -1,0 +1,343 @@
+//! What goes on in a guest cluster: watches, Jobs, volumes, finalizers, other people and programs, faults.
+
+use http_body_util::BodyExt;
+use poolwright::base::net::Body;
+use poolwright::sim::World;
+use serde_json::{Value, json};
+
+use super::guests::{Kube, WEB, condition, world};
+use super::raw::{Raw, pass};
+
+/// The stream of a watch, line by line.
+struct Watch {
+    body: Body,
+    rest: String,
+}
+
+impl Watch {
+    async fn open(kube: &Kube, path: &str) -> Self {
+        let response = kube.send("GET", path, "", "").await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self { body: response.into_body(), rest: String::new() }
+    }
+
+    /// The next event; none: the stream has ended. Broken off: an error.
+    async fn next(&mut self) -> Result<Option<Value>, ()> {
+        loop {
+            if let Some((line, rest)) = self.rest.split_once('\n') {
+                let event = serde_json::from_str(line).unwrap();
+                self.rest = rest.to_owned();
+                return Ok(Some(event));
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => self.rest.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap()),
+                Some(Err(_)) => return Err(()),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Type and name of the next event.
+    async fn event(&mut self) -> (String, String) {
+        let event = self.next().await.unwrap().expect("an event");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&event["type"]), text(&event["object"]["metadata"]["name"]))
+    }
+}
+
+fn version(list: &Value) -> String {
+    list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_what_changes_for_its_selector() {
+    let kube = Kube::new(&world(WEB, "", ""));
+    let pods = kube.get("/api/v1/pods").await;
+    let pod = kube.pods_on("serve-1", "web").await.remove(0);
+    let path = format!("/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dserve-1&resourceVersion={}", version(&pods));
+    let mut watch = Watch::open(&kube, &path).await;
+    kube.cordon("serve-1").await;
+    kube.evict(&pod, json!({})).await;
+    let mut kinds = Vec::new();
+    while kinds.last() != Some(&"DELETED".to_owned()) {
+        let (kind, name) = watch.event().await;
+        assert_eq!(name, pod, "no pod of another node");
+        kinds.push(kind);
+    }
+    assert!(kinds.len() > 2 && kinds[..kinds.len() - 1].iter().all(|kind| kind == "MODIFIED"), "{kinds:?}");
+    // Without a revision it begins with what there is.
+    let mut watch = Watch::open(&kube, "/api/v1/nodes?watch=true").await;
+    for name in ["other-1", "serve-1", "serve-2"] {
+        assert_eq!(watch.event().await, ("ADDED".to_owned(), name.to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_has_bookmarks_and_an_end() {
+    let kube = Kube::new(&world(WEB, "", ""));
+    let from = version(&kube.get("/api/v1/pods").await);
+    let path = format!("/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={from}");
+    let mut watch = Watch::open(&kube, &path).await;
+    let began = tokio::time::Instant::now();
+    for _ in 0..2 {
+        let event = watch.next().await.unwrap().unwrap();
+        assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("BOOKMARK"), &json!("Pod")));
+    }
+    assert_eq!(watch.next().await, Ok(None));
+    assert_eq!(began.elapsed().as_secs(), 150);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_is_410() {
+    let kube = Kube::new(&world(WEB, "", ""));
+    let first = kube.get("/api/v1/pods?limit=2").await;
+    assert_eq!((first["items"].as_array().unwrap().len(), &first["metadata"]["remainingItemCount"]), (2, &json!(1)));
+    let next = first["metadata"]["continue"].as_str().unwrap();
+    // What comes later is not in the later pages of a list.
+    kube.post(
+        "/api/v1/namespaces/default/pods",
+        &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "zz"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}),
+    )
+    .await;
+    let second = kube.get(&format!("/api/v1/pods?limit=2&continue={next}")).await;
+    assert_eq!(second["items"].as_array().unwrap().len(), 1);
+    assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    pass(700).await;
+    kube.cordon("serve-2").await;
+    let (code, body) = kube.call("GET", &format!("/api/v1/pods?limit=2&continue={next}"), "", "").await;
+    assert_eq!((code, &body["reason"]), (410, &json!("Expired")));
+    let mut watch = Watch::open(&kube, &format!("/api/v1/pods?watch=1&resourceVersion={}", version(&first))).await;
+    let event = watch.next().await.unwrap().unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
+    assert_eq!(watch.next().await, Ok(None));
+    let (code, body) = kube.call("GET", "/api/v1/pods?resourceVersion=999999", "", "").await;
+    assert_eq!((code, &body["details"]["causes"][0]["reason"]), (504, &json!("ResourceVersionTooLarge")));
+}
+
+fn job(name: &str, node: &str, image: &str, gpus: u32) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+        "spec": {
+            "backoffLimit": 0, "activeDeadlineSeconds": 300,
+            "template": {"spec": {
+                "nodeName": node, "restartPolicy": "Never", "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "check", "image": image, "resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+            }},
+        },
+    })
+}
+
+const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+
+/// The pod of a Job.
+async fn pod_of(kube: &Kube, job: &str) -> Value {
+    let path = format!("/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3D{job}");
+    kube.get(&path).await["items"][0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_on_a_pinned_node_runs_although_it_is_cordoned() {
+    let guest = "      containers: [{image: \"*broken*\", ends: {fails: 3}, log: \"no device\"}, {image: \"lost:*\", ends: notPulled}, \
+                 {image: \"*\", takes: 40s, log: \"one\\ntwo\\nTest PASSED\"}]";
+    let kube = Kube::new(&world(guest, "", ""));
+    kube.cordon("serve-2").await;
+    let (code, body) = kube.post(JOBS, &job("good", "serve-2", "cuda:1", 1)).await;
+    assert_eq!((code, &body["spec"]["completions"]), (201, &json!(1)), "{body}");
+    assert_eq!(kube.post(JOBS, &job("good", "serve-2", "cuda:1", 1)).await.0, 409);
+    pass(30).await;
+    let running = pod_of(&kube, "good").await;
+    assert_eq!((&running["status"]["phase"], &running["spec"]["nodeName"]), (&json!("Running"), &json!("serve-2")));
+    pass(15).await;
+    let done = kube.get(&format!("{JOBS}/good")).await;
+    assert_eq!(condition(&done, "Complete")["status"], "True");
+    let log = format!("/api/v1/namespaces/default/pods/{}/log", running["metadata"]["name"].as_str().unwrap());
+    assert_eq!(kube.call("GET", &format!("{log}?tailLines=2"), "", "").await, (200, json!("two\nTest PASSED\n")));
+
+    kube.post(JOBS, &job("bad", "serve-1", "broken:1", 1)).await;
+    kube.post(JOBS, &job("much", "serve-1", "cuda:1", 3)).await;
+    kube.post(JOBS, &job("lost", "serve-1", "lost:1", 0)).await;
+    pass(60).await;
+    assert_eq!(condition(&kube.get(&format!("{JOBS}/bad")).await, "Failed")["reason"], "BackoffLimitExceeded");
+    let state = &pod_of(&kube, "bad").await["status"]["containerStatuses"][0]["state"];
+    assert_eq!(state["terminated"]["exitCode"], 3);
+    assert_eq!(condition(&kube.get(&format!("{JOBS}/much")).await, "Failed")["reason"], "BackoffLimitExceeded");
+    assert_eq!(pod_of(&kube, "much").await["status"]["reason"], "UnexpectedAdmissionError");
+    let lost = pod_of(&kube, "lost").await;
+    assert_eq!(lost["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "ImagePullBackOff");
+    pass(300).await;
+    assert_eq!(condition(&kube.get(&format!("{JOBS}/lost")).await, "Failed")["reason"], "DeadlineExceeded");
+    // What a Job owns goes with it.
+    let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}).to_string();
+    assert_eq!(kube.call("DELETE", &format!("{JOBS}/good"), "application/json", &options).await.0, 200);
+    assert!(pod_of(&kube, "good").await.is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn volumes_are_detached_some_time_after_their_pod_is_gone() {
+    let guest = "      detach: 20s\n      workloads: [{name: db, kind: statefulSet, volume: true, grace: 10s, nodes: [serve-1, serve-2]}]";
+    let world = world(guest, "", "");
+    let kube = Kube::new(&world);
+    let pod = kube.get("/api/v1/namespaces/default/pods/db-0").await;
+    let node = pod["spec"]["nodeName"].as_str().unwrap();
+    assert_eq!(kube.node(node).await["status"]["volumesAttached"].as_array().unwrap().len(), 1);
+    kube.cordon(node).await;
+    kube.evict("db-0", json!({})).await;
+    pass(15).await;
+    let attachments = "/apis/storage.k8s.io/v1/volumeattachments";
+    assert_eq!(kube.get(attachments).await["items"][0]["spec"]["nodeName"], node, "gone, and not detached");
+    let waits = kube.get("/api/v1/namespaces/default/pods/db-0").await;
+    assert_eq!(waits["status"]["phase"], "Pending", "the other node cannot have it yet");
+    pass(40).await;
+    assert_ne!(kube.get(attachments).await["items"][0]["spec"]["nodeName"], node);
+    assert!(kube.node(node).await["status"]["volumesAttached"].is_null());
+    assert_eq!(kube.get("/api/v1/namespaces/default/pods/db-0").await["status"]["phase"], "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_is_powered_off_with_volumes_leaves_them_attached() {
+    let guest = "      workloads: [{name: db, kind: bare, volume: true, grace: 1s, nodes: [serve-1]}]";
+    let world = world(guest, "", "");
+    let (raw, kube) = (Raw::login(&world).await, Kube::new(&world));
+    kube.evict("db", json!({})).await;
+    pass(2).await;
+    raw.vm("PowerOffVM_Task", "vm-1", "").await.ok();
+    let left = async || kube.get("/apis/storage.k8s.io/v1/volumeattachments").await["items"].as_array().unwrap().len();
+    pass(300).await;
+    assert_eq!(left().await, 1, "no kubelet says that it is not mounted any more");
+    pass(500).await;
+    assert_eq!(left().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_keeps_a_pod_until_it_is_taken_off() {
+    let guest = "      workloads: [{name: held, kind: bare, grace: 5s, nodes: [serve-1], finalizer: example.com/hold, finalizerFor: 60s}]";
+    let kube = Kube::new(&world(guest, "", ""));
+    kube.evict("held", json!({})).await;
+    pass(30).await;
+    let pod = kube.get("/api/v1/namespaces/default/pods/held").await;
+    assert_eq!(pod["metadata"]["finalizers"], json!(["example.com/hold"]));
+    assert_eq!(pod["status"]["phase"], "Succeeded");
+    pass(40).await;
+    assert_eq!(kube.call("GET", "/api/v1/namespaces/default/pods/held", "", "").await.0, 404);
+}
+
+async fn reboot(world: &World, vm: &str) {
+    let raw = Raw::login(world).await;
+    raw.vm_task("PowerOffVM_Task", vm, "").await;
+    raw.vm_task("PowerOnVM_Task", vm, "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_manager_uncordons_at_boot_and_a_person_when_it_pleases() {
+    let rest = "  actors: [{who: kim, once: {method: patch nodes, object: k8s/nodes/serve-2}, after: 10s, does: {uncordon: {cluster: k8s, node: serve-2}}}]";
+    let world = world("      driverManager: {after: 15s}", "", rest);
+    let kube = Kube::new(&world);
+    kube.cordon("serve-1").await;
+    kube.cordon("serve-2").await;
+    pass(11).await;
+    assert!(kube.node("serve-2").await["spec"]["unschedulable"].is_null());
+    assert_eq!(kube.node("serve-1").await["spec"]["unschedulable"], true);
+    reboot(&world, "vm-1").await;
+    pass(80).await;
+    let node = kube.node("serve-1").await;
+    assert!(node["spec"]["unschedulable"].is_null() && node["spec"]["taints"].is_null());
+    let who: Vec<(String, String)> = world
+        .log()
+        .into_iter()
+        .filter(|write| write.arguments == "unschedulable=false" && write.effect)
+        .map(|write| (write.who, write.object))
+        .collect();
+    assert_eq!(
+        who,
+        [
+            ("kim".to_owned(), "serve-2".to_owned()),
+            ("system:serviceaccount:gpu-operator:nvidia-driver".to_owned(), "serve-1".to_owned()),
+        ]
+    );
+    assert_eq!(world.tally().nodes["k8s/serve-1"].boots, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_manager_leaves_a_node_that_its_operator_upgrades() {
+    let node = ", annotations: {nvidia.com/gpu-driver-upgrade-enabled: \"true\"}";
+    let world = world("      driverManager: {}", node, "");
+    let kube = Kube::new(&world);
+    kube.cordon("serve-1").await;
+    reboot(&world, "vm-1").await;
+    pass(120).await;
+    assert_eq!(kube.node("serve-1").await["spec"]["unschedulable"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_strike_calls_of_the_api() {
+    let rest = "  faults:
+    - {face: k8s, method: patch nodes, object: serve-1, onCall: 1, then: dropBefore}
+    - {face: k8s, method: patch nodes, object: serve-1, onCall: 2, then: dropAfter}
+    - {face: k8s, method: patch nodes, object: k8s/nodes/serve-2, onCall: 1, then: {lie: noEffect}}
+    - {face: k8s, method: get nodes, object: serve-1, onCall: 2, then: {lie: stale}}
+    - {face: k8s, method: list pods, object: k8s, onCall: 1, then: {fault: Forbidden}}
+    - {face: k8s, method: list pods, object: k8s, onCall: 2, then: {status: 503}}
+    - {face: k8s, method: get version, onCall: 1, then: {delay: 30s}}";
+    let world = world(WEB, "", rest);
+    let kube = Kube::new(&world);
+    let patch = async || {
+        kube.send(
+            "PATCH",
+            "/api/v1/nodes/serve-1",
+            "application/merge-patch+json",
+            r#"{"spec":{"unschedulable":true}}"#,
+        )
+        .await
+    };
+    assert!(patch().await.is_err());
+    assert!(kube.node("serve-1").await["spec"]["unschedulable"].is_null());
+    assert!(patch().await.is_err());
+    assert!(kube.node("serve-1").await["spec"]["taints"].is_null(), "the state before the taint came");
+    assert_eq!(kube.node("serve-1").await["spec"]["unschedulable"], true);
+    assert_eq!(kube.cordon("serve-2").await.1["spec"]["unschedulable"], true);
+    assert!(kube.node("serve-2").await["spec"]["unschedulable"].is_null());
+    assert_eq!(kube.call("GET", "/api/v1/pods", "", "").await.1["reason"], "Forbidden");
+    assert_eq!(kube.call("GET", "/api/v1/pods", "", "").await, (503, json!("upstream connect error")));
+    let began = tokio::time::Instant::now();
+    kube.get("/version").await;
+    assert_eq!(began.elapsed().as_secs(), 30);
+    let effects: Vec<bool> = world.log().iter().map(|write| write.effect).collect();
+    assert_eq!(effects, [false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_can_break_off() {
+    let kube = Kube::new(&world(WEB, "", "  faults: [{face: k8s, method: watch nodes, then: dropAfter}]"));
+    let mut watch = Watch::open(&kube, "/api/v1/nodes?watch=1").await;
+    for _ in 0..3 {
+        watch.event().await;
+    }
+    assert_eq!(watch.next().await, Err(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_possible_is_refused_with_its_reason() {
+    let kube = Kube::new(&world(WEB, "", ""));
+    let of = |kind: &str, version: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+    let (code, body) = kube.post(JOBS, &of("Pod", "v1")).await;
+    assert_eq!((code, &body["reason"]), (400, &json!("BadRequest")));
+    assert_eq!(kube.post(JOBS, &of("Job", "batch/v1")).await.0, 422);
+    assert_eq!(kube.post("/apis/batch/v1/namespaces/none/jobs", &job("x", "serve-1", "a", 0)).await.0, 404);
+    let mut wrong = job("x", "serve-1", "a", 0);
+    wrong["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
+    assert_eq!(kube.post(JOBS, &wrong).await.0, 422);
+    let pod = kube.pods_on("serve-1", "web").await.remove(0);
+    let moved = r#"{"spec":{"nodeName":"serve-2"}}"#;
+    let path = format!("/api/v1/namespaces/default/pods/{pod}");
+    assert_eq!(kube.call("PATCH", &path, "application/merge-patch+json", moved).await.0, 422);
+    let lists = r#"{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}"#;
+    let strategic = "application/strategic-merge-patch+json";
+    assert_eq!(kube.call("PATCH", "/api/v1/nodes/serve-1", strategic, lists).await.0, 415);
+    assert_eq!(
+        kube.call("PATCH", "/api/v1/nodes/serve-1", strategic, r#"{"spec":{"unschedulable":true}}"#).await.0,
+        200
+    );
+    assert_eq!(kube.call("GET", "/api/v1/nodes?fieldSelector=spec.x%3Da", "", "").await.0, 400);
+    assert_eq!(kube.call("GET", "/apis/none/v1/things", "", "").await.0, 404);
+    assert_eq!(kube.call("DELETE", "/api/v1/nodes", "", "").await.0, 405);
+}
