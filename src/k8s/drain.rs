@@ -21,6 +21,10 @@ const BUDGET: Waits = Waits { first: Duration::from_secs(5), longest: Duration::
 /// Waits after a failure of the server, or where it says "later" without saying when (kubernetes §6.7).
 const LATER: Waits = Waits { first: Duration::from_secs(1), longest: Duration::from_secs(30) };
 
+/// How long what cannot be evicted is left alone: as it is it never can, but a person who reads of it
+/// may change that.
+const NEVER: Duration = Duration::from_secs(60);
+
 /// How long after the end of its grace a pod is called stuck: the kubelet kills at that end, and then
 /// has its volumes and its network to take down.
 const SLACK: Duration = Duration::from_secs(30);
@@ -52,7 +56,7 @@ pub struct Drain {
 enum Kept {
     Budget { key: String, blocked: Blocked },
     Later { again: Again, said: String },
-    Never { said: String },
+    Never { at: Timestamp, said: String },
 }
 
 #[derive(Clone, Copy)]
@@ -168,7 +172,7 @@ impl Drain {
         for pod in &pods.due {
             let waits = match self.kept.get(&pod.pod.uid) {
                 None => false,
-                Some(Kept::Never { .. }) => true,
+                Some(Kept::Never { at, .. }) => *at > now,
                 Some(Kept::Later { again, .. }) => again.at > now,
                 // One try a round for all pods of a budget that refuses.
                 Some(Kept::Budget { key, .. }) => {
@@ -214,7 +218,10 @@ impl Drain {
                 return Some(key);
             }
             Evicted::Later { after, said } => self.later(uid, after, said, now),
-            Evicted::Never { said } => drop(self.kept.insert(uid.clone(), Kept::Never { said })),
+            Evicted::Never { said } => {
+                let at = now.checked_add(NEVER).unwrap_or(Timestamp::MAX);
+                self.kept.insert(uid.clone(), Kept::Never { at, said });
+            }
         }
         None
     }
@@ -278,7 +285,7 @@ impl Drain {
                     budgets.entry(key).or_insert_with(|| (says(blocked), Vec::new())).1.push(name);
                 }
                 Some(Kept::Later { said, .. }) => single.push(format!("{name}: {said}")),
-                Some(Kept::Never { said }) => single.push(format!("{name} cannot be evicted: {said}")),
+                Some(Kept::Never { said, .. }) => single.push(format!("{name} cannot be evicted: {said}")),
                 None if accepted.contains(&pod.pod.uid) => single.push(format!("{name}: its eviction is accepted")),
                 None if critical_wait && pod.priority >= CRITICAL => {
                     single.push(format!("{name}: it serves the cluster, so it goes last"));

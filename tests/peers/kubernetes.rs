@@ -14,6 +14,8 @@
 mod access;
 mod api;
 mod cordon;
+mod drain;
+mod job;
 mod kubelet;
 mod lab;
 mod plane;

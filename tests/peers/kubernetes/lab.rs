@@ -124,6 +124,8 @@ pub async fn register(api: &Api, lab: &str, name: &str, port: u16) {
         "nodeInfo": info,
     });
     api.patch(&format!("/api/v1/nodes/{name}/status"), &json!({ "status": status })).await;
+    // What its controllers take off a node that has become ready.
+    api.patch(&format!("/api/v1/nodes/{name}"), &json!({"spec": {"taints": null}})).await;
 }
 
 /// The UUID of the machine that a node of this name is.

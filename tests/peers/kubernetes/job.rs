@@ -1,0 +1,150 @@
+//! A validation Job on one pinned node, which the lab's kubelet runs.
+
+use poolwright::k8s::{Error, JobLook, JobRun, Patched};
+use poolwright::model::RunId;
+use serde_json::{Value, json};
+
+use super::lab::{Lab, RUN, mark};
+
+/// A template whose pod the kubelet plays as these annotations say.
+fn template(namespace: &str, plays: Value) -> Value {
+    let limits = json!({"limits": {"nvidia.com/gpu": "4"}});
+    let container = json!({"name": "check", "image": "lab", "resources": limits});
+    let pod = json!({"metadata": {"annotations": plays}, "spec": {"containers": [container]}});
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": namespace}, "spec": {"template": pod}})
+}
+
+/// A cordoned node, and a way to run templates on it.
+struct Validating {
+    lab: Lab,
+    node: String,
+}
+
+impl Validating {
+    async fn start(name: &'static str) -> Option<Self> {
+        let lab = Lab::start(name).await?;
+        let node = lab.node("a").await;
+        lab.node("b").await;
+        let client = lab.client().await;
+        let view = client.node(&node).await.unwrap().unwrap();
+        let patched = client.cordon(&view.node, &view.version, &mark(&node)).await.unwrap();
+        assert!(matches!(patched, Patched::Done(_)), "{patched:?}");
+        Some(Self { lab, node })
+    }
+
+    async fn job(&self, number: usize, template: &Value) -> JobRun {
+        let client = self.lab.client().await;
+        let node = client.node(&self.node).await.unwrap().unwrap().node;
+        JobRun::new(client, node, &RunId::from(RUN), number, template).unwrap()
+    }
+
+    /// The Job as it is once it is so.
+    async fn until(&self, job: &JobRun, is_so: impl Fn(&Value) -> bool) -> Value {
+        let name = job.title().split_once('/').unwrap().1.to_owned();
+        self.lab.api.until(&self.lab.list("jobs"), &name, is_so).await
+    }
+
+    async fn until_ended(&self, job: &JobRun) -> Value {
+        let ends = |condition: &Value| {
+            matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
+        };
+        self.until(job, |job| job["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(ends))).await
+    }
+}
+
+fn assert_says(evidence: &[String], words: &str) {
+    assert!(evidence.iter().any(|line| line.contains(words)), "{words:?} is not in {evidence:#?}");
+}
+
+#[tokio::test]
+async fn a_job_passes_on_a_cordoned_node_and_leaves_nothing_behind() {
+    let Some(validating) = Validating::start("passes").await else { return };
+    let lab = &validating.lab;
+    let job = validating.job(1, &template("passes", json!({"lab/exit": "0", "lab/log": "4 GPUs are well\n"}))).await;
+    job.start().await.unwrap();
+    let raw = validating.until_ended(&job).await;
+    assert_eq!(
+        (&raw["spec"]["backoffLimit"], &raw["spec"]["template"]["spec"]["restartPolicy"]),
+        (&json!(0), &json!("Never"))
+    );
+    assert!(raw["spec"]["activeDeadlineSeconds"].as_u64().is_some_and(|seconds| seconds > 0), "{raw:#}");
+    let pods = lab.pods().await;
+    assert_eq!(pods.len(), 1);
+    assert_eq!(pods[0]["spec"]["nodeName"], validating.node);
+    let JobLook::Passed { evidence } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert_says(&evidence, "4 GPUs are well");
+    // As after a crash: it is followed, not made again.
+    validating.job(1, &template("passes", json!({"lab/exit": "1"}))).await.start().await.unwrap();
+    assert!(matches!(job.look().await.unwrap(), JobLook::Passed { .. }));
+
+    job.tidy().await.unwrap();
+    let (name, uid) = (raw["metadata"]["name"].as_str().unwrap(), raw["metadata"]["uid"].as_str().unwrap());
+    lab.api.until_gone(&lab.list("jobs"), name, uid).await;
+    let (name, uid) = (pods[0]["metadata"]["name"].as_str().unwrap(), pods[0]["metadata"]["uid"].as_str().unwrap());
+    lab.api.until_gone(&lab.list("pods"), name, uid).await;
+    assert!(matches!(job.look().await.unwrap(), JobLook::Failed { evidence } if evidence[0].ends_with("is gone")));
+}
+
+#[tokio::test]
+async fn a_job_that_fails_tells_its_exit_code_and_last_words() {
+    let Some(validating) = Validating::start("fails").await else { return };
+    let plays = json!({"lab/exit": "7", "lab/log": "testing\nGPU 2: row remap failed\n"});
+    let job = validating.job(1, &template("fails", plays)).await;
+    job.start().await.unwrap();
+    validating.until_ended(&job).await;
+    let JobLook::Failed { evidence } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert_says(&evidence, "exit code 7");
+    assert_says(&evidence, "GPU 2: row remap failed");
+}
+
+#[tokio::test]
+async fn a_job_that_never_ends_is_ended() {
+    let Some(validating) = Validating::start("hangs").await else { return };
+    let mut hangs = template("hangs", json!({}));
+    hangs["spec"]["activeDeadlineSeconds"] = json!(3);
+    let job = validating.job(1, &hangs).await;
+    job.start().await.unwrap();
+    validating.until(&job, |job| job["status"]["active"] == 1).await;
+    assert!(matches!(job.look().await.unwrap(), JobLook::Waiting { .. }));
+    validating.until_ended(&job).await;
+    let JobLook::Failed { evidence } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert_says(&evidence, "DeadlineExceeded");
+}
+
+#[tokio::test]
+async fn a_job_that_does_not_start_says_what_it_waits_for() {
+    let Some(validating) = Validating::start("waits").await else { return };
+    let job = validating.job(1, &template("waits", json!({"lab/waits": "ImagePullBackOff"}))).await;
+    job.start().await.unwrap();
+    validating.until(&job, |job| job["status"]["active"] == 1).await;
+    let pod = validating.lab.pods().await.remove(0);
+    let name = pod["metadata"]["name"].as_str().unwrap();
+    let is_known = |pod: &Value| !pod["status"]["containerStatuses"].is_null();
+    validating.lab.api.until(&validating.lab.list("pods"), name, is_known).await;
+    let JobLook::Waiting { why } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert!(why.contains("ImagePullBackOff"), "{why}");
+
+    let mut queued = template("waits", json!({"lab/exit": "0"}));
+    queued["spec"]["suspend"] = json!(true);
+    let job = validating.job(2, &queued).await;
+    job.start().await.unwrap();
+    let JobLook::Waiting { why } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert!(why.contains("suspended"), "{why}");
+}
+
+#[tokio::test]
+async fn a_job_of_another_is_neither_followed_nor_deleted() {
+    let Some(validating) = Validating::start("theirs").await else { return };
+    let job = validating.job(1, &template("theirs", json!({"lab/exit": "0"}))).await;
+    let name = job.title().split_once('/').unwrap().1.to_owned();
+    let mut theirs = template("theirs", json!({"lab/exit": "0"}));
+    theirs["metadata"]["name"] = json!(name);
+    theirs["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+    validating.lab.api.create(&validating.lab.list("jobs"), &theirs).await;
+    let error = job.start().await.unwrap_err();
+    assert!(matches!(error, Error::NotTaken { .. }), "{error:?}");
+    assert!(matches!(job.look().await.unwrap(), JobLook::Failed { .. }));
+    job.tidy().await.unwrap();
+    let path = format!("{}/{name}", validating.lab.list("jobs"));
+    assert!(validating.lab.api.find(&path).await.is_some());
+}
