@@ -7,6 +7,7 @@ mod catalog;
 mod cli;
 mod documents;
 mod house;
+mod k8s;
 mod observe;
 mod peers;
 mod planner;

@@ -88,6 +88,21 @@ fn null_is_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D
     Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// A name, as objects of Kubernetes have: it is part of paths and selectors, so what is none is not used.
+pub(super) fn name(text: Option<String>, what: &str) -> Result<String, String> {
+    match text {
+        Some(text) if is_name(&text) => Ok(text),
+        Some(text) if !text.is_empty() => Err(format!("`{}` is no {what}", shown(&text))),
+        _ => Err(format!("it has no {what}")),
+    }
+}
+
+/// An RFC 1123 subdomain.
+pub(super) fn is_name(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    text.chars().all(inner) && !text.split('.').any(|label| label.is_empty())
+}
+
 /// A time in our own type: the generated one holds another version of it.
 pub(super) fn time(time: &Time) -> Result<jiff::Timestamp, String> {
     jiff::Timestamp::new(time.0.as_second(), time.0.subsec_nanosecond()).map_err(|error| error.to_string())

@@ -123,7 +123,7 @@ impl Plugin {
         let whence = || format!("the exec plugin `{}`", self.command);
         let fail = |problem| CredentialError::NoToken { whence: whence(), problem };
         // A parser's error would quote what it has read.
-        let parsed = std::str::from_utf8(&output).ok().and_then(|text| serde_saphyr::from_str(text).ok());
+        let parsed = serde_json::from_slice(&output).ok();
         let parsed: ExecCredential = parsed.ok_or_else(|| fail("what it printed is no ExecCredential"))?;
         let given = parsed.status.ok_or_else(|| fail("its ExecCredential has no status"))?;
         let token = match given {

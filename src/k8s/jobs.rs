@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, GetParams, ListParams, LogParams, PostParams, Prec
 use kube::core::Request;
 use serde_json::Value;
 
-use super::answer::shown;
+use super::answer::{name, shown};
 use super::client::Client;
 use super::error::Error;
 use super::nodes::{MANAGER, PAGE};
@@ -140,8 +140,6 @@ fn jobs(namespace: &str) -> Request {
 
 fn view(job: Job) -> Result<JobView, String> {
     let metadata = job.metadata;
-    let filled =
-        |text: Option<String>, what: &str| text.filter(|t| !t.is_empty()).ok_or_else(|| format!("it has no {what}"));
     let spec = job.spec.ok_or("it has no spec")?;
     let status = job.status.unwrap_or_default();
     let said = |kind: &str| {
@@ -158,9 +156,9 @@ fn view(job: Job) -> Result<JobView, String> {
         (None, None) => None,
     };
     Ok(JobView {
-        namespace: filled(metadata.namespace, "namespace")?,
-        name: filled(metadata.name, "name")?,
-        uid: filled(metadata.uid, "uid")?,
+        namespace: name(metadata.namespace, "namespace")?,
+        name: name(metadata.name, "name")?,
+        uid: metadata.uid.filter(|uid| !uid.is_empty()).ok_or("it has no uid")?,
         run: metadata.labels.and_then(|mut labels| labels.remove(RUN)),
         node_uid: metadata.annotations.and_then(|mut annotations| annotations.remove(NODE_UID)),
         node_name: spec.template.spec.and_then(|pod| pod.node_name),

@@ -11,6 +11,7 @@ use kube::api::{GetParams, ListParams, Patch, PatchParams};
 use kube::core::Request;
 use serde_json::{Value, json};
 
+use super::answer::{is_name, name, shown};
 use super::client::Client;
 use super::error::Error;
 use super::transport::Made;
@@ -151,6 +152,9 @@ impl Client {
     /// The node with all its annotations.
     async fn whole_node(&self, name: &str) -> Result<Option<(NodeView, BTreeMap<String, String>)>, Error> {
         let call = format!("read node {name}");
+        if !is_name(name) {
+            return Err(self.transport().unsendable(&call, "that is no name of a node"));
+        }
         let read = self.transport().read::<Node>(&call, || nodes().get(name, &GetParams::default())).await;
         match read {
             Ok(node) => {
@@ -232,7 +236,7 @@ fn remove(path: &[&str]) -> PatchOperation {
 /// What a node says of itself.
 pub(super) fn view(cluster: &str, node: Node) -> Result<NodeView, String> {
     let metadata = node.metadata;
-    let name = metadata.name.filter(|name| !name.is_empty()).ok_or("a node has no name")?;
+    let name = name(metadata.name, "name of a node")?;
     let lacks = |what| format!("node {name} has no {what}");
     let uid = metadata.uid.filter(|uid| !uid.is_empty()).ok_or_else(|| lacks("uid"))?;
     let version = metadata.resource_version.filter(|version| !version.is_empty());
@@ -291,9 +295,7 @@ fn ready(conditions: &[NodeCondition]) -> Fact<bool> {
             "False" => Fact::Known(false),
             status => {
                 let message = one.message.as_deref().unwrap_or_default();
-                Fact::unknown(
-                    format!("its condition Ready is {status} {}", super::answer::shown(message)).trim_end().to_owned(),
-                )
+                Fact::unknown(format!("its condition Ready is {status} {}", shown(message)).trim_end().to_owned())
             }
         },
     }

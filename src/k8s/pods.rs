@@ -9,7 +9,7 @@ use kube::Resource;
 use kube::api::ListParams;
 use kube::core::Request;
 
-use super::answer::time;
+use super::answer::{is_name, name, time};
 use super::client::Client;
 use super::error::Error;
 use super::nodes::PAGE;
@@ -96,6 +96,9 @@ impl Client {
     /// a pod that is gone.
     pub async fn pods_on(&self, node: &str) -> Result<Pods, Error> {
         let call = format!("list the pods of node {node}");
+        if !is_name(node) {
+            return Err(self.transport().unsendable(&call, "that is no name of a node"));
+        }
         let page = |next: Option<&str>| {
             let mut params = on(node).limit(PAGE);
             params.continue_token = next.map(str::to_owned);
@@ -149,13 +152,10 @@ fn stays(pod: &RawPod) -> Option<Why> {
 
 fn read(node: &str, raw: RawPod) -> Result<Pod, String> {
     let metadata = raw.metadata;
-    let filled = |text: Option<String>, what: &str| {
-        text.filter(|text| !text.is_empty()).ok_or_else(|| format!("a pod has no {what}"))
-    };
     let pod = PodRef {
-        namespace: filled(metadata.namespace, "namespace")?,
-        name: filled(metadata.name, "name")?,
-        uid: filled(metadata.uid, "uid")?,
+        namespace: name(metadata.namespace, "namespace of a pod")?,
+        name: name(metadata.name, "name of a pod")?,
+        uid: metadata.uid.filter(|uid| !uid.is_empty()).ok_or("a pod has no uid")?,
     };
     let spec = raw.spec.ok_or_else(|| format!("pod {pod} has no spec"))?;
     // A server that passes over the selector would have us evict the pods of other nodes.

@@ -1,0 +1,300 @@
+//! One validation Job: what is made of the template, and how it is followed to its end.
+
+use poolwright::k8s::{Client, Error, JobLook, JobRun};
+use poolwright::model::RunId;
+use serde_json::{Value, json};
+
+use super::nodes::node_ref;
+use super::script::{Reply, Server, list, not_found, status};
+
+const JOBS: &str = "/apis/batch/v1/namespaces/gpu-check/jobs";
+
+fn template() -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": { "generateName": "check-", "namespace": "gpu-check", "labels": { "team": "ml" } },
+        "spec": {
+            "ttlSecondsAfterFinished": 5,
+            "template": { "spec": {
+                "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists" }],
+                "containers": [{ "name": "nccl", "image": "x", "resources": { "limits": { "nvidia.com/gpu": 8 } } }],
+            } },
+        },
+    })
+}
+
+fn run() -> RunId {
+    RunId::from("01JDZ0000000000000ABCDEFGH")
+}
+
+fn job_of(client: &Client, template: &Value) -> Result<JobRun, Error> {
+    JobRun::new(client.clone(), node_ref(), &run(), 2, template)
+}
+
+/// What was sent, as a server shows it, with this status.
+fn shown(mut sent: Value, status: Value) -> Value {
+    sent["metadata"]["uid"] = json!("uid-job");
+    sent["status"] = status;
+    sent
+}
+
+async fn sent() -> Value {
+    let server = Server::new(|seen| Reply::new(201, shown(seen.body.clone(), json!({})).to_string()));
+    job_of(&server.client().await, &template()).unwrap().start().await.unwrap();
+    server.only(&format!("POST {JOBS}")).body
+}
+
+#[tokio::test]
+async fn the_template_is_pinned_to_the_node_and_says_whose_it_is() {
+    let sent = sent().await;
+    let name = sent["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("poolwright-abcdefgh-") && name.ends_with("-2") && name.len() < 63, "{name}");
+    let labels = json!({
+        "team": "ml", "poolwright.io/run": "01JDZ0000000000000ABCDEFGH", "app.kubernetes.io/managed-by": "poolwright"
+    });
+    let annotations = json!({ "poolwright.io/node-uid": "uid-node-1" });
+    assert_eq!(
+        sent,
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": { "name": name, "namespace": "gpu-check", "labels": labels, "annotations": annotations },
+            "spec": {
+                "backoffLimit": 0, "activeDeadlineSeconds": 1800,
+                "template": {
+                    "metadata": {
+                        "labels": {
+                            "poolwright.io/run": "01JDZ0000000000000ABCDEFGH", "app.kubernetes.io/managed-by": "poolwright"
+                        },
+                        "annotations": annotations,
+                    },
+                    "spec": {
+                        "nodeName": "node-1", "restartPolicy": "Never",
+                        "tolerations": [{ "key": "nvidia.com/gpu", "operator": "Exists" }, { "operator": "Exists" }],
+                        "containers": [{ "name": "nccl", "image": "x", "resources": { "limits": { "nvidia.com/gpu": 8 } } }],
+                    },
+                },
+            },
+        })
+    );
+    // What the template says of its end is kept.
+    let server = Server::new(|seen| Reply::new(201, shown(seen.body.clone(), json!({})).to_string()));
+    let mut own = template();
+    own["spec"]["backoffLimit"] = json!(2);
+    own["spec"]["activeDeadlineSeconds"] = json!(60);
+    job_of(&server.client().await, &own).unwrap().start().await.unwrap();
+    let spec = &server.only(&format!("POST {JOBS}")).body["spec"];
+    assert_eq!((&spec["backoffLimit"], &spec["activeDeadlineSeconds"]), (&json!(2), &json!(60)));
+}
+
+#[tokio::test]
+async fn what_is_no_job_is_not_sent() {
+    let server = Server::new(|_| not_found());
+    let client = server.client().await;
+    let changes: [fn(&mut Value); 8] = [
+        |job| *job = json!(null),
+        |job| *job = json!([1]),
+        |job| job["kind"] = json!("Pod"),
+        |job| job["apiVersion"] = json!("batch/v2"),
+        |job| job["spec"] = json!("x"),
+        |job| job["spec"]["template"]["spec"] = json!({}),
+        |job| job["metadata"]["namespace"] = json!("../kube-system"),
+        |job| job["metadata"]["namespace"] = json!(""),
+    ];
+    for change in changes {
+        let mut job = template();
+        change(&mut job);
+        assert!(matches!(job_of(&client, &job), Err(Error::Unsendable { .. })), "{job}");
+    }
+    // Odd, and harmless.
+    let changes: [fn(&mut Value); 3] = [
+        |job| job["metadata"] = json!("x"),
+        |job| job["metadata"]["labels"] = json!([]),
+        |job| job["spec"]["template"]["spec"]["tolerations"] = json!("all"),
+    ];
+    for change in changes {
+        let mut job = template();
+        change(&mut job);
+        assert!(job_of(&client, &job).is_ok(), "{job}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_this_run_has_made_is_followed_and_another_is_not() {
+    let sent = sent().await;
+    let start = |change: fn(&mut Value), answer: fn() -> Reply| {
+        let mut there = shown(sent.clone(), json!({}));
+        change(&mut there);
+        let server = Server::new(move |seen| match seen.what.starts_with("POST") {
+            true => answer(),
+            false if there.is_null() => not_found(),
+            false => Reply::ok(there.clone()),
+        });
+        async move {
+            let started = job_of(&server.client().await, &template()).unwrap().start().await;
+            assert_eq!(server.count(&format!("POST {JOBS}")), 1, "it is created once");
+            started
+        }
+    };
+    let exists = || status(409, "AlreadyExists", "jobs.batch already exists", json!({}));
+    start(|_| {}, exists).await.unwrap();
+    for other in [
+        (|job| job["metadata"]["labels"]["poolwright.io/run"] = json!("01OTHER")) as fn(&mut Value),
+        |job| job["metadata"]["labels"] = json!({}),
+        |job| job["metadata"]["annotations"]["poolwright.io/node-uid"] = json!("uid-2"),
+    ] {
+        let error = start(other, exists).await.unwrap_err();
+        assert!(matches!(error, Error::NotTaken { .. }), "{error:?}");
+    }
+    // An answer that was lost: it is there, or it is not.
+    start(|_| {}, Reply::broken).await.unwrap();
+    let error = start(|job| *job = json!(null), Reply::broken).await.unwrap_err();
+    assert!(error.may_have_acted(), "{error:?}");
+    let refused = || status(403, "Forbidden", "exceeded quota", json!({}));
+    let error = start(|_| {}, refused).await.unwrap_err();
+    assert!(!error.may_have_acted(), "{error:?}");
+}
+
+/// How a Job of this status, with these pods, looks; the log of each is the same.
+async fn look(status: Value, pods: Vec<Value>) -> JobLook {
+    look_at(status, pods, |_| {}).await
+}
+
+async fn look_at(status: Value, pods: Vec<Value>, change: fn(&mut Value)) -> JobLook {
+    let mut job = shown(sent().await, status);
+    change(&mut job);
+    let server = Server::new(move |seen| match seen.what.as_str() {
+        "GET /api/v1/namespaces/gpu-check/pods" => {
+            assert!(
+                seen.query.contains("labelSelector=batch.kubernetes.io%2Fjob-name%3Dpoolwright-"),
+                "{}",
+                seen.query
+            );
+            Reply::ok(list(pods.clone()))
+        }
+        log if log.ends_with("/log") => {
+            assert!(seen.query.contains("tailLines=20") && seen.query.contains("container=nccl"), "{}", seen.query);
+            Reply::new(200, "line\n".repeat(30) + "busbw \u{1b}[31m12 GB/s\n")
+        }
+        _ if job.is_null() => not_found(),
+        _ => Reply::ok(job.clone()),
+    });
+    job_of(&server.client().await, &template()).unwrap().look().await.unwrap()
+}
+
+fn pod(status: Value) -> Value {
+    json!({
+        "metadata": {
+            "name": "check-abc", "namespace": "gpu-check", "uid": "uid-pod",
+            "ownerReferences": [{ "apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "uid-job", "controller": true }],
+        },
+        "spec": { "nodeName": "node-1", "containers": [{ "name": "nccl", "image": "x" }] },
+        "status": status,
+    })
+}
+
+fn condition(kind: &str, reason: &str) -> Value {
+    json!([{ "type": kind, "status": "True", "reason": reason, "message": "so it is" }])
+}
+
+#[tokio::test]
+async fn a_job_that_completes_has_passed() {
+    let status = json!({ "succeeded": 1, "conditions": condition("Complete", "CompletionsReached") });
+    let JobLook::Passed { evidence } = look(status, vec![pod(json!({ "phase": "Succeeded" }))]).await else { panic!() };
+    assert!(evidence[0].ends_with("has completed"), "{evidence:?}");
+    assert_eq!((evidence.len(), evidence[20].as_str()), (21, "check-abc: busbw [31m12 GB/s"), "{evidence:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_fails_says_why() {
+    let failed = json!({ "failed": 1, "conditions": condition("Failed", "BackoffLimitExceeded") });
+    let code = json!({
+        "phase": "Failed",
+        "containerStatuses": [{ "name": "nccl", "state": { "terminated": { "exitCode": 3, "reason": "Error" } } }],
+    });
+    let JobLook::Failed { evidence } = look(failed.clone(), vec![pod(code)]).await else { panic!() };
+    assert!(evidence[0].ends_with("has failed: BackoffLimitExceeded: so it is"), "{evidence:?}");
+    assert_eq!(evidence[1], "pod check-abc: container nccl ended with exit code 3 (Error)");
+    assert!(evidence.len() < 25, "{evidence:?}");
+    let admission = json!({ "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Allocate failed" });
+    let JobLook::Failed { evidence } = look(failed, vec![pod(admission)]).await else { panic!() };
+    assert_eq!(evidence[1], "pod check-abc: UnexpectedAdmissionError Allocate failed");
+}
+
+#[tokio::test]
+async fn a_job_that_has_not_ended_says_what_it_waits_for() {
+    let waits = |status: Value, pods: Vec<Value>, change: fn(&mut Value)| async move {
+        match look_at(status, pods, change).await {
+            JobLook::Waiting { why } => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    let image = json!({
+        "phase": "Pending",
+        "containerStatuses": [{ "name": "nccl", "state": { "waiting": { "reason": "ImagePullBackOff", "message": "no such image" } } }],
+    });
+    let why = waits(json!({ "active": 1 }), vec![pod(image)], |_| {}).await;
+    assert_eq!(why, "pod check-abc waits: ImagePullBackOff (no such image)");
+    assert_eq!(waits(json!({}), vec![pod(json!({ "phase": "Running" }))], |_| {}).await, "pod check-abc is Running");
+    assert!(waits(json!({}), vec![], |_| {}).await.ends_with("has no pod yet"));
+    let why = waits(json!({}), vec![], |job| job["spec"]["suspend"] = json!(true)).await;
+    assert!(why.ends_with("is suspended: no queue has admitted it"), "{why}");
+    // Conditions that are not true, or not yet the end.
+    let early = json!({ "succeeded": 1, "conditions": [
+        { "type": "Complete", "status": "False" }, { "type": "SuccessCriteriaMet", "status": "True" },
+    ] });
+    waits(early, vec![], |_| {}).await;
+}
+
+#[tokio::test]
+async fn what_does_not_prove_this_node_is_no_success() {
+    let complete = || json!({ "succeeded": 1, "conditions": condition("Complete", "") });
+    let both = json!({ "succeeded": 1, "conditions": [
+        { "type": "Complete", "status": "True" }, { "type": "Failed", "status": "True", "reason": "DeadlineExceeded" },
+    ] });
+    let none = json!({ "conditions": condition("Complete", "") });
+    let cases: [(Value, fn(&mut Value)); 6] = [
+        (complete(), |job| *job = json!(null)),
+        (complete(), |job| job["spec"]["template"]["spec"]["nodeName"] = json!("node-2")),
+        (complete(), |job| drop(job["spec"]["template"]["spec"].as_object_mut().unwrap().remove("nodeName"))),
+        (complete(), |job| job["metadata"]["labels"] = json!({})),
+        (both, |_| {}),
+        (none, |_| {}),
+    ];
+    for (status, change) in cases {
+        let look = look_at(status.clone(), vec![], change).await;
+        assert!(matches!(look, JobLook::Failed { .. }), "{status}: {look:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_our_own_job_is_deleted() {
+    let sent = sent().await;
+    let tidy = |change: fn(&mut Value), answer: fn() -> Reply| {
+        let mut there = shown(sent.clone(), json!({}));
+        change(&mut there);
+        let server = Server::new(move |seen| match seen.what.starts_with("DELETE") {
+            true => answer(),
+            false if there.is_null() => not_found(),
+            false => Reply::ok(there.clone()),
+        });
+        async move {
+            let tidied = job_of(&server.client().await, &template()).unwrap().tidy().await;
+            let deleted: Vec<_> = server.seen().into_iter().filter(|seen| seen.what.starts_with("DELETE")).collect();
+            (tidied, deleted)
+        }
+    };
+    let (tidied, deleted) = tidy(|_| {}, || Reply::ok(json!({ "kind": "Status" }))).await;
+    tidied.unwrap();
+    assert_eq!(deleted[0].body, json!({ "propagationPolicy": "Background", "preconditions": { "uid": "uid-job" } }));
+    for answer in [not_found as fn() -> Reply, || status(409, "Conflict", "UID in precondition", json!({}))] {
+        tidy(|_| {}, answer).await.0.unwrap();
+    }
+    let others: [fn(&mut Value); 2] = [|job| *job = json!(null), |job| job["metadata"]["labels"] = json!({})];
+    for change in others {
+        let (tidied, deleted) = tidy(change, || panic!("deleted")).await;
+        tidied.unwrap();
+        assert!(deleted.is_empty());
+    }
+    let (tidied, deleted) = tidy(|_| {}, Reply::broken).await;
+    assert!(tidied.is_err() && deleted.len() == 1);
+}
