@@ -170,6 +170,11 @@ impl Drain {
         let critical_wait = others_left(pods);
         let (mut accepted, mut closed) = (BTreeSet::new(), BTreeSet::new());
         for pod in &pods.due {
+            if !self.kept.contains_key(&pod.pod.uid)
+                && let Some(kept) = self.twin(pod, &pods.due)
+            {
+                self.kept.insert(pod.pod.uid.clone(), kept);
+            }
             let waits = match self.kept.get(&pod.pod.uid) {
                 None => false,
                 Some(Kept::Never { at, .. }) => *at > now,
@@ -184,9 +189,10 @@ impl Drain {
             }
             match self.client.evict(&pod.pod).await {
                 Ok(evicted) => {
-                    if let Some(key) = self.note(pod, evicted, now, &mut accepted) {
-                        closed.insert(key);
+                    if evicted == Evicted::Accepted {
+                        accepted.insert(pod.pod.uid.clone());
                     }
+                    self.note(pod, evicted, now, &mut closed);
                 }
                 // The server failed at this pod; it may do better at the next.
                 Err(Error::Refused { refusal, .. }) if refusal.code >= 500 || refusal.code == 408 => {
@@ -198,8 +204,18 @@ impl Drain {
         Ok(accepted)
     }
 
-    /// What is remembered of an answer; the budget, if one refused.
-    fn note(&mut self, pod: &Pod, evicted: Evicted, now: Timestamp, accepted: &mut BTreeSet<String>) -> Option<String> {
+    /// What a budget said to a pod that it cannot tell from this one: budgets choose pods by namespace and
+    /// labels.
+    fn twin(&self, pod: &Pod, due: &[Pod]) -> Option<Kept> {
+        let alike = |other: &&Pod| other.pod.namespace == pod.pod.namespace && other.labels == pod.labels;
+        due.iter().filter(alike).find_map(|other| match self.kept.get(&other.pod.uid) {
+            Some(Kept::Budget { key, blocked }) => Some(Kept::Budget { key: key.clone(), blocked: blocked.clone() }),
+            _ => None,
+        })
+    }
+
+    /// Remembers an answer, and which budgets are `closed` in this round.
+    fn note(&mut self, pod: &Pod, evicted: Evicted, now: Timestamp, closed: &mut BTreeSet<String>) {
         let uid = &pod.pod.uid;
         match evicted {
             Evicted::Accepted => {
@@ -207,15 +223,16 @@ impl Drain {
                     self.budgets.remove(&key);
                 }
                 self.evicted.insert(uid.clone(), words(pod));
-                accepted.insert(uid.clone());
             }
             Evicted::Gone => drop(self.kept.remove(uid)),
             Evicted::Blocked(blocked) => {
                 let key = blocked.budget.clone().unwrap_or_else(|| format!("{}/?{uid}", pod.pod.namespace));
-                let again = BUDGET.after(self.budgets.get(&key), None, now);
-                self.budgets.insert(key.clone(), again);
-                self.kept.insert(uid.clone(), Kept::Budget { key: key.clone(), blocked });
-                return Some(key);
+                // Pods that are not alike may find one budget closed, each for itself.
+                if closed.insert(key.clone()) {
+                    let again = BUDGET.after(self.budgets.get(&key), None, now);
+                    self.budgets.insert(key.clone(), again);
+                }
+                self.kept.insert(uid.clone(), Kept::Budget { key, blocked });
             }
             Evicted::Later { after, said } => self.later(uid, after, said, now),
             Evicted::Never { said } => {
@@ -223,7 +240,6 @@ impl Drain {
                 self.kept.insert(uid.clone(), Kept::Never { at, said });
             }
         }
-        None
     }
 
     fn later(&mut self, uid: &str, after: Option<Duration>, said: String, now: Timestamp) {

@@ -17,7 +17,7 @@ use tower::BoxError;
 use super::access::Access;
 use super::answer::{self, Answer, Page};
 use super::credential::{Credential, CredentialError, header};
-use super::error::Error;
+use super::error::{Error, Refusal};
 use crate::base::net::{Body, Exchange, NetError};
 use crate::base::retry::{Policy, retry};
 
@@ -93,7 +93,7 @@ impl Transport {
     pub(super) async fn send(&self, call: &str, request: Made, deadline: Duration) -> Result<Bytes, Error> {
         let request = request.map_err(|error| self.unsendable(call, error.to_string()))?;
         match self.send_once(call, request.clone(), deadline).await {
-            Err(denied) if denied.is_code(403) => {
+            Err(denied) if denied.refusal().is_some_and(is_by_role) => {
                 let ready = Request::get("/readyz").body(Vec::new());
                 let ready = ready.map_err(|error| self.unsendable(call, error.to_string()))?;
                 match self.send_once(call, ready, CONTACT_DEADLINE).await {
@@ -222,6 +222,12 @@ impl Transport {
         };
         Error::Net { cluster, call, source }
     }
+}
+
+/// Whether roles forbid it, as Kubernetes' authorizers say it (`User "x" cannot list resource "nodes"`),
+/// and no webhook, quota or namespace.
+fn is_by_role(refusal: &Refusal) -> bool {
+    refusal.code == 403 && refusal.causes.is_empty() && refusal.message.contains(" cannot ")
 }
 
 /// What the client has packed into its own errors.

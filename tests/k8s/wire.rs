@@ -69,6 +69,30 @@ async fn a_read_is_repeated_while_the_server_starts() {
     assert_eq!(says(&error), "cannot list the nodes on guest cluster serve: nodes is forbidden (HTTP 403)");
 }
 
+fn by_role() -> Reply {
+    let said = "nodes is forbidden: User \"us\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
+    status(403, "Forbidden", said, json!({ "kind": "nodes" }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_forbids_everything_and_is_waited_for() {
+    let server = Server::new(|seen| match (seen.what.as_str(), seen.nth) {
+        ("GET /readyz", 0) => Reply::new(500, "[-]poststarthook/rbac/bootstrap-roles failed"),
+        ("GET /readyz", 1) => by_role(),
+        ("GET /readyz", _) => Reply::new(200, "ok"),
+        // It became ready in between.
+        (_, 0..3) => by_role(),
+        _ => Reply::ok(list(vec![])),
+    });
+    assert_eq!(server.client().await.nodes().await.unwrap(), []);
+    assert_eq!((server.count("GET /readyz"), server.count("GET /api/v1/nodes")), (3, 4));
+    // A ready one means it.
+    let server = Server::new(|seen| if seen.what == "GET /readyz" { Reply::new(200, "ok") } else { by_role() });
+    let error = server.client().await.nodes().await.unwrap_err();
+    assert!(matches!(&error, Error::Refused { refusal, .. } if refusal.code == 403), "{error:?}");
+    assert_eq!(server.count("GET /api/v1/nodes"), 2);
+}
+
 #[tokio::test]
 async fn a_token_that_has_expired_is_told_with_the_name_of_the_cluster() {
     let error = describes(|_| status(401, "Unauthorized", "Unauthorized", json!({}))).await;
