@@ -144,6 +144,9 @@ impl Fleet {
             let mut view = views.get(&host.moref).cloned().unwrap_or_else(|| Err(gone())).map(|partial| partial.view);
             if let Ok(view) = &mut view {
                 view.shell_login = self.shell_login(&host.name);
+                if let Fact::Known(vms) = &mut view.vms {
+                    vms.iter_mut().for_each(|vm| vm.node = self.node_unasked());
+                }
             }
             HostRecord { host: host.clone(), read_at, view }
         };

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use secrecy::SecretString;
 
+use super::guests::Guests;
 use super::shells::{NoShell, Shells};
 use super::tree::{self, Entity};
 use crate::base::clock::Clock;
@@ -53,6 +54,8 @@ pub struct Fleet {
     clock: Clock,
     /// None: no shell is reached by SSH.
     shells: Option<(Shells, Arc<dyn Dial>)>,
+    /// Guest clusters whose nodes run on the hosts.
+    pub(super) guests: Guests,
     /// Key of the field of markers, once it was seen: it is asked for with every host that is read,
     /// and a server never gives the key of a field to another one.
     pub(super) marker_key: OnceLock<i32>,
@@ -98,12 +101,17 @@ impl Fleet {
             version: about.version.clone(),
             api_version: vcenter.version().to_string(),
         };
-        Ok(Self { identity, vcenter, clock, shells: None, marker_key: OnceLock::new() })
+        Ok(Self { identity, vcenter, clock, shells: None, guests: Guests::new(), marker_key: OnceLock::new() })
     }
 
     /// With the shells of its hosts, and the way to them.
     pub fn with_shells(self, shells: Shells, dial: Arc<dyn Dial>) -> Self {
         Self { shells: Some((shells, dial)), ..self }
+    }
+
+    /// With the guest clusters whose nodes run on its hosts.
+    pub fn with_guests(self, guests: Guests) -> Self {
+        Self { guests, ..self }
     }
 
     /// Logs in to the shell of a host, with one try. A host that has refused one is not asked again.

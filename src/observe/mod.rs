@@ -22,6 +22,7 @@ mod cluster;
 mod facts;
 mod fleet;
 mod folders;
+mod guests;
 mod host;
 mod paths;
 mod shells;
@@ -32,4 +33,5 @@ mod vm;
 mod tests;
 
 pub use fleet::{ConnectError, Fleet};
+pub use guests::{Guests, NoGuest};
 pub use shells::{NoShell, Shells, ShellsError};
