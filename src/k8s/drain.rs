@@ -118,6 +118,21 @@ impl Drain {
         Ok(Round::Busy { waiting_for: self.waiting_for(&pods, &accepted, now) })
     }
 
+    /// Looks, and asks for nothing: the look just before the VM of the node is stopped.
+    ///
+    /// # Errors
+    /// As [`Drain::round`].
+    pub async fn look(&self, now: Timestamp) -> Result<Round, Error> {
+        if let Err(found) = self.ours().await? {
+            return Ok(Round::Lost { found });
+        }
+        let pods = self.client.pods_on(&self.node.name).await?;
+        if pods.due.is_empty() && pods.ending.is_empty() {
+            return self.emptied(&pods.staying).await;
+        }
+        Ok(Round::Busy { waiting_for: self.waiting_for(&pods, &BTreeSet::new(), now) })
+    }
+
     /// Waits until something happens on the node, or until `most` is over.
     pub async fn wait(&self, most: Duration) {
         match &self.version {

@@ -70,6 +70,8 @@ impl Marker {
 pub enum MarkerPhase {
     /// Written, nothing done.
     Prechecking,
+    /// Nodes are cordoned and drained; nothing is done to the host.
+    Draining,
     /// Entering maintenance.
     Closing,
     /// Modes are written; only forward from here.
@@ -90,7 +92,7 @@ impl MarkerPhase {
     /// Whether modes may have been written. A failed visit does not say how far it was: it counts.
     pub fn is_changed(self) -> bool {
         match self {
-            Self::Prechecking | Self::Closing => false,
+            Self::Prechecking | Self::Draining | Self::Closing => false,
             Self::Changing | Self::Rebooting | Self::Verifying | Self::Exiting | Self::Failed | Self::Released => true,
         }
     }
@@ -100,6 +102,7 @@ impl fmt::Display for MarkerPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Prechecking => "prechecking",
+            Self::Draining => "draining",
             Self::Closing => "closing",
             Self::Changing => "changing",
             Self::Rebooting => "rebooting",

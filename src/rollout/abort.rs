@@ -8,7 +8,7 @@ use super::step::{Attempt, StepEnd};
 use super::visit::view_of;
 use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
 use crate::model::{Fact, HostRecord, HostView, MigKind, ShellWay};
-use crate::plan::{self, GateCheck, HostPlan, Impact, OurMaintenance, Reboots, Refusal, Step, Visit};
+use crate::plan::{self, GateCheck, HostPlan, Impact, NodeMemory, OurMaintenance, Reboots, Refusal, Step, Visit};
 
 /// Between two looks at what a person may have typed.
 const LOOK: Duration = Duration::from_secs(5);
@@ -38,11 +38,12 @@ impl Run<'_> {
 
     /// Gives the host back if nothing was changed on it; says how it is left otherwise.
     async fn abort(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let record = self.read(host).await;
-        let known = match self.recall(host, &record) {
+        let (record, _) = self.read_all(host).await;
+        let mut known = match self.recall(host, &record) {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
+        self.recall_nodes(&mut known.memory, &record);
         // A changed host only goes forward, and one that failed stays so: it is never verified again by
         // itself (FORMATS "Marker").
         if let Some(marker) = known.marker.clone() {
@@ -78,6 +79,10 @@ impl Run<'_> {
         let not_started = self.restart(host).await?;
         if !not_started.is_empty() {
             return self.hold(host, Held::Taken { what: not_started.join("; ") }).await;
+        }
+        let cordoned = Box::pin(self.free_nodes(host)).await?;
+        if !cordoned.is_empty() {
+            return self.hold(host, Held::Taken { what: cordoned.join("; ") }).await;
         }
         let kept = self.put_back(host).await?;
         if !kept.is_empty() {
@@ -121,13 +126,16 @@ impl Run<'_> {
     /// Leaves a host to somebody as it stands: what no visit can go on with, a person does. What was
     /// changed to get to the shell is put back, what else was changed is named, and the marker goes.
     pub(super) async fn give_up(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let record = self.read(host).await;
+        let (record, _) = self.read_all(host).await;
         let known = match self.recall(host, &record) {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
         if let Some(marker) = known.marker {
             self.adopt(host, marker)?;
+        }
+        for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
+            self.marked(host, &node, &vm, Some(mark))?;
         }
         match entering(&record) {
             Ok(None) => {}
@@ -137,7 +145,8 @@ impl Run<'_> {
             }
             Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
         }
-        let notes = self.put_back(host).await?;
+        let mut notes = self.put_back(host).await?;
+        notes.extend(self.leave_nodes(host).await?);
         let record = self.read(host).await;
         self.disarm_vms(host, &record)?;
         let left_as = self.left_as(host, &record, notes);

@@ -253,6 +253,10 @@ fn run<'a>(
         shells: BTreeMap::new(),
         said: None,
         handoff,
+        passed: BTreeSet::new(),
+        again: BTreeSet::new(),
+        nodes_before: BTreeMap::new(),
+        recordoned: BTreeMap::new(),
     }
 }
 

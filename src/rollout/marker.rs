@@ -65,9 +65,9 @@ pub(super) fn text(marker: &Marker) -> Result<String, String> {
 pub(super) fn phase_of(step: &Step) -> Option<MarkerPhase> {
     Some(match step {
         Step::StartShell | Step::StopMonitor | Step::StartMonitor => return None,
-        // Nodes are cordoned and drained before anything is done to the host; those that moved are looked at
-        // while it closes.
-        Step::CordonNode { .. } | Step::DrainNode { .. } | Step::AwaitNode { stopped: false, .. } => return None,
+        // Nodes that moved are looked at while the host is closed.
+        Step::AwaitNode { stopped: false, .. } => return None,
+        Step::CordonNode { .. } | Step::DrainNode { .. } => MarkerPhase::Draining,
         Step::StartClosing { .. } | Step::StopVm { .. } | Step::EnterMaintenance { .. } => MarkerPhase::Closing,
         Step::SetPassthrough { .. } | Step::SetGraphics { .. } | Step::SetMig { .. } => MarkerPhase::Changing,
         Step::Reboot { .. } => MarkerPhase::Rebooting,
@@ -105,7 +105,7 @@ pub(super) fn memory(marker: &Marker) -> Memory {
         begun: marker.phase.is_changed(),
         maintenance: match marker.phase {
             _ if !armed => OurMaintenance::NotAsked,
-            MarkerPhase::Prechecking | MarkerPhase::Closing => OurMaintenance::Asked,
+            MarkerPhase::Prechecking | MarkerPhase::Draining | MarkerPhase::Closing => OurMaintenance::Asked,
             MarkerPhase::Exiting | MarkerPhase::Released => OurMaintenance::Leaving,
             MarkerPhase::Changing | MarkerPhase::Rebooting | MarkerPhase::Verifying | MarkerPhase::Failed => {
                 OurMaintenance::Closed

@@ -142,12 +142,7 @@ impl HostPhase {
             }
             (
                 Self::Working { .. },
-                Event::VisitReplanned { .. }
-                | Event::Armed { .. }
-                | Event::TaskSeen { .. }
-                | Event::NodeBlocked { .. }
-                | Event::NodeRecordoned { .. }
-                | Event::GateRead { .. },
+                Event::VisitReplanned { .. } | Event::TaskSeen { .. } | Event::NodeBlocked { .. },
             ) => Ok(self.clone()),
 
             // Putting back and clearing goes on after a failure, and in an abort.
@@ -155,6 +150,9 @@ impl HostPhase {
                 Self::Working { .. } | Self::Left { .. } | Self::Failed { .. },
                 Event::MarkerWritten { .. }
                 | Event::NodeMarked { .. }
+                | Event::NodeRecordoned { .. }
+                | Event::Armed { .. }
+                | Event::GateRead { .. }
                 | Event::Undone { .. }
                 | Event::LeftAlone { .. }
                 | Event::ShellLoginFailed { .. },
@@ -235,16 +233,13 @@ impl HostPhase {
             | (
                 Self::Left { .. } | Self::Failed { .. },
                 Event::VisitReplanned { .. }
-                | Event::Armed { .. }
                 | Event::StepStarted { .. }
                 | Event::TaskSeen { .. }
                 | Event::StepDone { .. }
                 | Event::StepFailed { .. }
                 | Event::HandoffAsked { .. }
                 | Event::HandoffSeen { .. }
-                | Event::NodeBlocked { .. }
-                | Event::NodeRecordoned { .. }
-                | Event::GateRead { .. },
+                | Event::NodeBlocked { .. },
             ) => illegal(),
         }
     }

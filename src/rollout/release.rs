@@ -18,6 +18,11 @@ impl Run<'_> {
             let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
             return self.hold(host, Held::Taken { what }).await;
         }
+        let cordoned: Vec<String> = self.state_of(host).armed.iter().filter_map(node_in).collect();
+        if !cordoned.is_empty() {
+            let what = format!("nodes are still cordoned by this run: {}", cordoned.join(", "));
+            return self.hold(host, Held::Taken { what }).await;
+        }
         self.disarm(host, &record)?;
         let kept = self.put_back_at_the_end(host).await?;
         if !kept.is_empty() {
@@ -91,6 +96,10 @@ impl Run<'_> {
         let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
         let gives_back = failed && (opened || !self.state_of(host).changed) || self.only_closes(host).await;
         let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
+        if failed && !self.state_of(host).changed {
+            notes.extend(Box::pin(self.free_nodes(host)).await?);
+        }
+        notes.extend(self.finish_closing(host).await?);
         if matches!(self.state_of(host).phase, HostPhase::Working { stage: Stage::AwaitingHandoff }) {
             notes.extend(self.said.take());
         }
@@ -183,5 +192,13 @@ impl Run<'_> {
             tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
         }
         Ok(())
+    }
+}
+
+/// The node of a compensation, in words.
+fn node_in(comp: &Compensation) -> Option<String> {
+    match comp {
+        Compensation::Node(node) => Some(node.to_string()),
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! The dispatcher: hosts in the order of the plan, one at a time, while the budget allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::record::{Recorder, Waiting};
 use super::{Event, Handoff, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
 use crate::base::clock::Clock;
-use crate::model::{HostName, HostRecord, Marker, Pace, RunId};
+use crate::model::{Fact, GuestView, HostName, HostRecord, Marker, NodeRef, NodeView, Pace, RunId};
 use crate::observe::Fleet;
 use crate::plan::{HostPlan, Memory, Plan};
 use crate::shell::Shell;
@@ -34,6 +34,14 @@ pub(super) struct Run<'a> {
     pub(super) said: Option<String>,
     /// How long a person is waited for.
     pub(super) handoff: Handoff,
+    /// Nodes that passed their gate in this process, and are not uncordoned yet.
+    pub(super) passed: BTreeSet<NodeRef>,
+    /// Nodes that are validated once more, since a person has asked for it.
+    pub(super) again: BTreeSet<NodeRef>,
+    /// Nodes as this process saw them when it took their host up.
+    pub(super) nodes_before: BTreeMap<NodeRef, NodeView>,
+    /// How often nodes were cordoned again that somebody uncordoned.
+    pub(super) recordoned: BTreeMap<NodeRef, usize>,
 }
 
 /// A deadline, and since when it runs.
@@ -50,6 +58,11 @@ impl Deadline {
 
     pub(super) fn passed(self) -> bool {
         self.since.elapsed() >= self.length
+    }
+
+    /// How long it is, in seconds.
+    pub(super) fn seconds(self) -> u64 {
+        self.length.as_secs()
     }
 
     pub(super) fn left(self) -> Duration {
@@ -208,6 +221,11 @@ impl Run<'_> {
     pub(super) async fn read(&self, host: &HostPlan) -> HostRecord {
         // A read is a tall tower of futures: on the heap it does not weigh on every step.
         Box::pin(self.fleet.host(&host.host)).await
+    }
+
+    /// As [`Run::read`], with the nodes that its VMs are, and the guest clusters.
+    pub(super) async fn read_all(&self, host: &HostPlan) -> (HostRecord, BTreeMap<String, Fact<GuestView>>) {
+        Box::pin(self.fleet.host_and_nodes(&host.host)).await
     }
 
     /// The server's time.

@@ -28,7 +28,12 @@ impl Run<'_> {
         host: &HostPlan,
         step: &Step,
     ) -> Result<Result<HostRecord, String>, RunError> {
-        let mut record = self.read(host).await;
+        // Which VMs may be stopped or moved, the pool may say by their nodes.
+        let closes = matches!(step, Step::StartClosing { .. } | Step::EnterMaintenance { .. });
+        let mut record = match closes && !host.guests.is_empty() {
+            true => self.read_all(host).await.0,
+            false => self.read(host).await,
+        };
         // Where MIG was switched through the shell, the gate asks it, too.
         let gate =
             matches!(step, Step::VerifyHost) && host.shell == ShellWay::Direct && self.state_of(host).memory.shell;

@@ -407,14 +407,19 @@ impl HostState {
                     self.blocked.push(Blocked { node: node.clone(), why: why.clone(), since });
                 }
             }
-            Event::Armed { comp } if !self.armed.contains(comp) => {
-                self.armed.push(comp.clone());
-                if let Compensation::Vm(vm) = comp
-                    && !self.memory.vms.contains(vm)
-                {
-                    self.memory.vms.push(vm.clone());
+            Event::Armed { comp } => {
+                if !self.armed.contains(comp) {
+                    self.armed.push(comp.clone());
                 }
-                self.memory.monitor_stopped |= *comp == Compensation::Monitor;
+                match comp {
+                    Compensation::Vm(vm) if !self.memory.vms.contains(vm) => self.memory.vms.push(vm.clone()),
+                    Compensation::Monitor => self.memory.monitor_stopped = true,
+                    // A host that had left it is closed again.
+                    Compensation::Maintenance if self.memory.maintenance == OurMaintenance::Leaving => {
+                        self.memory.maintenance = OurMaintenance::Asked;
+                    }
+                    _ => {}
+                }
             }
             Event::Undone { comp } => self.disarm(comp),
             Event::LeftAlone { comp, found } => {
@@ -468,8 +473,7 @@ impl HostState {
                 let (left_as, memory) = (left_as.clone(), self.memory.clone());
                 self.stood = Some(Box::new(Stood { left_as, changed: self.changed, memory }));
             }
-            Event::Armed { .. }
-            | Event::HostHeld { .. }
+            Event::HostHeld { .. }
             | Event::HostReleased { .. }
             | Event::RunStarted { .. }
             | Event::RunResumed { .. }

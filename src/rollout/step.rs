@@ -106,6 +106,15 @@ impl Run<'_> {
                     Err(unverified) => unverified,
                 },
             };
+            if let Step::StopVm { vm, node: Some(node), .. } = step
+                && class == FailureClass::NotVerified
+            {
+                // Its guest does not heed us, and nobody uses it (FORMATS rule 4).
+                return match Box::pin(self.power_off_drained(host, step, vm, node)).await? {
+                    Ok(evidence) => self.done(host, kind, How::Did, evidence),
+                    Err((class, more)) => self.not_done(host, step, class, format!("{why}; {more}")),
+                };
+            }
             if attempt == ATTEMPTS || deadline.passed() {
                 return self.not_done(host, step, class, self.with_words(why));
             }
@@ -209,6 +218,9 @@ impl Run<'_> {
                 Err(error) => return Ok(Attempt::Again(FailureClass::Unknown, chain(&error))),
             }
         }
+        if step.works_on().is_some() {
+            return Box::pin(self.at_node(host, step, view, deadline)).await;
+        }
         // What the shell does not show now it may show in a moment.
         if let Fact::Unknown { why } = &view.shell
             && step.is_at_shell()
@@ -218,7 +230,13 @@ impl Run<'_> {
         }
         let asked = attempt > 1 || is_asked(before, step);
         let how = if asked { How::Did } else { How::Already };
-        let task = match step.check(host, view, before) {
+        let check = step.check(host, view, before);
+        if let (Step::StopVm { node: Some(node), .. }, Check::Ready) = (step, &check)
+            && let Err((class, why)) = Box::pin(self.still_empty(host, node)).await
+        {
+            return Ok(Attempt::Failed(class, why));
+        }
+        let task = match check {
             Check::AlreadyDone { .. } if matches!(step, Step::ExitMaintenance) => return Ok(Attempt::Sent(how)),
             // The host came back; whether it stays is to be seen.
             Check::AlreadyDone { .. } if before.reboots_by(&view.boot_time) > before.reboots => {

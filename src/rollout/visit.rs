@@ -8,7 +8,7 @@ use super::step::StepEnd;
 use super::{
     Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, Stage, StepKind, budget,
 };
-use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase};
+use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase, NodeView};
 use crate::plan::{self, GateCheck, HostPlan, Memory, OurMaintenance, Refusal, Step, Visit};
 
 /// How often one visit may be planned. Each reboot asks for a new plan, and so may each write that
@@ -18,17 +18,20 @@ const PLANS: u32 = 8;
 impl Run<'_> {
     /// Visits a host: for the first time, or again after a crash, a signal or a failure.
     pub(super) async fn visit(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let record = self.read(host).await;
-        let known = match self.recall(host, &record) {
+        let (record, guests) = self.read_all(host).await;
+        let mut known = match self.recall(host, &record) {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
+        self.recall_nodes(&mut known.memory, &record);
+        self.nodes_before.extend(nodes_of(&record).map(|seen| (seen.node.clone(), seen.clone())));
         if self.state_of(host).phase == HostPhase::Pending
             && let Some(marker) = known.marker.clone()
         {
             let failed = marker.phase == MarkerPhase::Failed;
             self.found(host, &record, marker)?;
             if failed {
+                self.finish_closing(host).await?;
                 return self.hold(host, Held::FailedBefore).await;
             }
         }
@@ -36,7 +39,7 @@ impl Run<'_> {
             return self.hold(host, held).await;
         }
         let memory = &known.memory;
-        let around = self.around(host, &record, memory).await;
+        let around = self.around(host, &record, memory, guests).await;
         let planned = match plan::visit(host, &record, memory, &around) {
             Ok(visit) => visit,
             // Changed since the plan, into what the plan wants: by us, before the journal was lost, or
@@ -119,9 +122,9 @@ impl Run<'_> {
             if !rebooted {
                 return self.release(host).await;
             }
-            let record = self.read(host).await;
+            let (record, guests) = self.read_all(host).await;
             let memory = self.memory_of(host);
-            let around = self.around(host, &record, &memory).await;
+            let around = self.around(host, &record, &memory, guests).await;
             let next = match plan::visit(host, &record, &memory, &around) {
                 Ok(next) => next,
                 Err(refusal) => return self.hold(host, Held::Refused(refusal)).await,
@@ -161,6 +164,15 @@ impl Run<'_> {
         }
     }
 
+    /// What nodes themselves say of this visit comes before what is remembered of them.
+    pub(super) fn recall_nodes(&self, memory: &mut Memory, record: &HostRecord) {
+        for found in self.marked_nodes(record) {
+            memory.nodes.retain(|known| known.node != found.node);
+            memory.nodes.push(found);
+        }
+        memory.nodes.sort_by(|one, other| one.node.cmp(&other.node));
+    }
+
     /// Takes the marker that stands on the host into the journal, if that does not know it.
     pub(super) fn adopt(&mut self, host: &HostPlan, marker: Box<Marker>) -> Result<(), RunError> {
         if self.state_of(host).marker.is_some() {
@@ -191,7 +203,10 @@ impl Run<'_> {
             return Err(Held::Refused(Refusal::Blocked(format!("the plan has no pool {}", host.pool))));
         };
         let hosts: Vec<_> = pool.hosts.iter().map(|pin| pin.host.clone()).collect();
-        let now = Box::pin(self.fleet.facts(&hosts)).await;
+        let now = match pool.guests.is_empty() {
+            true => Box::pin(self.fleet.facts(&hosts)).await,
+            false => Box::pin(self.fleet.facts_and_nodes(&hosts)).await,
+        };
         budget::allows(pool, &host.host, &now)
     }
 
@@ -223,12 +238,15 @@ impl Run<'_> {
         for vm in memory.vms {
             self.arm_one(host, Compensation::Vm(vm))?;
         }
+        for known in memory.nodes {
+            self.arm_one(host, Compensation::Node(known.node))?;
+        }
         if memory.monitor_stopped {
             self.arm_one(host, Compensation::Monitor)?;
         }
         let marked = self.state_of(host).marker.as_ref().map(marker::armed).unwrap_or_default();
-        if marked.contains(&Compensation::Ssh) {
-            self.arm_one(host, Compensation::Ssh)?;
+        for comp in marked.into_iter().filter(|comp| matches!(comp, Compensation::Ssh | Compensation::Node(_))) {
+            self.arm_one(host, comp)?;
         }
         Ok(())
     }
@@ -259,7 +277,9 @@ impl Run<'_> {
             self.adopt(host, marker)?;
         }
         let state = self.state_of(host);
-        if !state.changed && !matches!(state.phase, HostPhase::Failed { .. }) && state.marker.is_some() {
+        let free = !state.changed && !matches!(state.phase, HostPhase::Failed { .. }) && state.marker.is_some();
+        // Cordoned nodes are an outage of their own: it goes on, or is given back by an abort.
+        if free && state.memory.nodes.is_empty() {
             self.disarm(host, record)?;
             if let Err(why) = self.unmark(host).await? {
                 tracing::warn!(host = %host.host.name, "the marker stays on the host: {why}");
@@ -326,6 +346,12 @@ fn words(steps: &[Step]) -> String {
         return "nothing is left to do".to_owned();
     }
     steps.iter().map(|step| StepKind::from(step).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// The nodes that VMs of a host are.
+fn nodes_of(record: &HostRecord) -> impl Iterator<Item = &NodeView> {
+    let vms = record.view.as_ref().ok().and_then(|view| view.vms.known()).into_iter().flatten();
+    vms.filter_map(|vm| vm.node.known().map(AsRef::as_ref))
 }
 
 /// What the view of a record says, if there is one.

@@ -7,13 +7,15 @@ use super::effect::{Sent, entering};
 use super::run::{Deadline, Run};
 use super::step::why;
 use super::visit::view_of;
-use super::{Compensation, Event, RunError, chain};
-use crate::model::{Fact, HostRecord, MoRef, PowerState};
+use super::{Compensation, Event, FailureClass, RunError, chain};
+use crate::model::{Fact, HostRecord, MoRef, NodeRef, PowerState};
 use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify};
 use crate::vim25::{Error, TaskEnd};
 
 /// Between two looks at what is left on a host that closes: a move takes minutes.
 const WATCH: Duration = Duration::from_secs(60);
+/// A VM that is powered off is off in seconds; a busy vCenter queues the task.
+const POWER_OFF: Duration = Duration::from_secs(120);
 /// Between two looks at a VM that starts.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -23,6 +25,14 @@ impl Run<'_> {
     pub(super) fn arm(&mut self, host: &HostPlan, step: &Step) -> Result<(), RunError> {
         if matches!(step, Step::StartClosing { .. } | Step::EnterMaintenance { .. }) {
             self.arm_one(host, Compensation::Maintenance)?;
+        }
+        // All nodes stand in the marker before the first is cordoned.
+        if matches!(step, Step::CordonNode { .. }) {
+            let planned = self.state_of(host).visit.as_ref().map(|visit| visit.steps.as_slice()).unwrap_or_default();
+            let cordons: Vec<NodeRef> = planned.iter().chain([step]).filter_map(cordoned_by).collect();
+            for node in cordons {
+                self.arm_one(host, Compensation::Node(node))?;
+            }
         }
         if matches!(step, Step::StartClosing { .. } | Step::StopVm { .. }) {
             let planned = self.state_of(host).visit.as_ref().map(|visit| visit.steps.as_slice()).unwrap_or_default();
@@ -191,6 +201,36 @@ impl Run<'_> {
         }
     }
 
+    /// Powers a VM off whose guest did not end in time: its node is proven once more to be cordoned, empty
+    /// and detached.
+    pub(super) async fn power_off_drained(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        vm: &MoRef,
+        node: &NodeRef,
+    ) -> Result<Result<Vec<String>, (FailureClass, String)>, RunError> {
+        if let Err(not_empty) = self.still_empty(host, node).await {
+            return Ok(Err(not_empty));
+        }
+        let deadline = Deadline::of(POWER_OFF);
+        match Box::pin(self.vcenter().power_off(vm)).await {
+            Ok(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
+                Ok(TaskEnd::Failed(info)) => return Ok(Err((FailureClass::Fault, why(&info)))),
+                // Its power decides.
+                Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
+                Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+            },
+            Err(error) if error.may_have_acted() => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+            Err(error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
+        }
+        let proof = self.verify(host, step, deadline).await?;
+        Ok(proof.map(|mut evidence| {
+            evidence.push("powered off hard: its guest did not shut down, its node was drained".to_owned());
+            evidence
+        }))
+    }
+
     /// Looks at the VMs that are armed, at the end of a good visit: on where they ran, or left off as
     /// planned.
     pub(super) fn disarm_vms(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
@@ -228,6 +268,13 @@ enum Started {
 fn left_off<'a>(host: &'a HostPlan, vm: &MoRef) -> Option<&'a str> {
     let left_off = host.fates.iter().find(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }));
     left_off.map(|fate| fate.name.as_str())
+}
+
+fn cordoned_by(step: &Step) -> Option<NodeRef> {
+    match step {
+        Step::CordonNode { node, .. } => Some(node.clone()),
+        _ => None,
+    }
 }
 
 fn stopped_by(step: &Step) -> Option<MoRef> {

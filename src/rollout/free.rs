@@ -1,0 +1,265 @@
+//! Nodes on the ways out: given back where nothing was changed, left to somebody, or taken down again where
+//! they did not pass their gate.
+
+use std::time::Duration;
+
+use super::effect::entering;
+use super::node_gate::Gate;
+use super::nodes::{Seen, rules_of, runs_here};
+use super::run::{Deadline, Run};
+use super::visit::view_of;
+use super::{Compensation, Event, HostPhase, RunError, Stage, StepKind, chain};
+use crate::model::{Fact, HostRecord, MarkerPhase, MoRef, NodePhase, NodeRef, OnValidationFailure, PowerState};
+use crate::plan::{Boot, HostPlan, NodeEnd, NodeMemory, Step};
+use crate::vim25::TaskEnd;
+
+/// Between two looks at a host that closes again.
+const LOOK: Duration = Duration::from_secs(5);
+
+impl Run<'_> {
+    /// Gives the nodes of a host back that is as it was. One whose VM went on running, on the same boot, is
+    /// uncordoned as it is: neither host nor VM changed. Any other has to pass its gate first. The answer is
+    /// what stays cordoned.
+    pub(super) async fn free_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut kept = Vec::new();
+        for NodeMemory { node, vm, .. } in self.armed_nodes(host) {
+            if let Err(why) = self.free_node(host, &node, &vm).await? {
+                kept.push(format!("the node {node} stays cordoned: {why}"));
+            }
+        }
+        // Armed, and never cordoned: nothing is to be put back.
+        for comp in self.state_of(host).armed.clone() {
+            if let Compensation::Node(node) = &comp
+                && self.node_memory(host, node).is_none()
+            {
+                self.rec.host(&host.host.name, Event::Undone { comp })?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The nodes that carry our mark, as they show it themselves where they can be read.
+    fn armed_nodes(&self, host: &HostPlan) -> Vec<NodeMemory> {
+        self.state_of(host).memory.nodes.clone()
+    }
+
+    async fn free_node(&mut self, host: &HostPlan, node: &NodeRef, vm: &MoRef) -> Result<Result<(), String>, RunError> {
+        let Some(rules) = rules_of(host, node) else {
+            return Ok(Err("the plan has no rules for its guest cluster".to_owned()));
+        };
+        let Some(known) = self.node_memory(host, node) else { return Ok(Ok(())) };
+        if known.mark.phase == NodePhase::Failed {
+            return Ok(Err("it did not pass its gate".to_owned()));
+        }
+        let deadline =
+            Deadline::of(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open }.deadline(&self.pace));
+        let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, deadline).await {
+            Ok(Seen::Node(seen)) => seen,
+            Ok(Seen::Gone(found)) => return Ok(Err(found)),
+            Err(why) => return Ok(Err(why)),
+        };
+        let record = self.read(host).await;
+        if let Err(why) = view_of(&record).and_then(|view| runs_here(vm, view)) {
+            return Ok(Err(why));
+        }
+        let same_boot = seen.boot_id == Fact::Known(known.mark.boot.clone());
+        let asked_to_stop = self.state_of(host).asked_to_stop.contains(vm);
+        if !same_boot || asked_to_stop {
+            // It may have heeded us after all, or been started by somebody: which boot it is on proves nothing.
+            let boot = if same_boot { Boot::Either } else { Boot::Another };
+            let limit = |step: Step| Deadline::of(step.deadline(&self.pace));
+            let awaiting = limit(Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: true });
+            let validating = limit(Step::ValidateNode { node: node.clone() });
+            let gate = match self.await_node(host, rules, node, boot, awaiting).await? {
+                Gate::Passed(_) => self.validate(host, rules, node, validating).await?,
+                other => other,
+            };
+            match gate {
+                Gate::Passed(_) => {}
+                Gate::Stopped => return Ok(Err("a signal came before it passed its gate".to_owned())),
+                Gate::Closed(_, why) => {
+                    if let Err((_, kept)) = self.remark(host, node, NodePhase::Failed).await? {
+                        tracing::warn!(host = %host.host.name, node = %node, "the mark does not say that it failed: {kept}");
+                    }
+                    return Ok(Err(why));
+                }
+            }
+        }
+        let off = self.take_mark_off(host, rules, node, NodeEnd::Open, deadline).await?;
+        Ok(off.map(drop).map_err(|(_, why)| why))
+    }
+
+    /// Leaves the nodes of a host to somebody: cordoned, without our mark.
+    pub(super) async fn leave_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut kept = Vec::new();
+        for NodeMemory { node, .. } in self.armed_nodes(host) {
+            let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+            match self.give_node_up(host, &node, deadline).await? {
+                Ok(found) => {
+                    let comp = Compensation::Node(node);
+                    self.rec.host(&host.host.name, Event::LeftAlone { comp, found })?;
+                }
+                Err(why) => kept.push(format!("our mark stays on the node {node}: {why}")),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Whether a host whose nodes did not pass their gate is to be closed again.
+    pub(super) fn is_closed_again(&self, host: &HostPlan) -> bool {
+        let state = self.state_of(host);
+        let at_nodes = match &state.phase {
+            HostPhase::Failed { at, .. } => {
+                matches!(at, Stage::AwaitingNodes | Stage::ValidatingNodes | Stage::UncordoningNodes)
+            }
+            // Found by its marker: a visit that failed with nodes cordoned and the host open failed at them.
+            HostPhase::Left { .. } => state.marker.as_ref().is_some_and(|marker| marker.phase == MarkerPhase::Failed),
+            _ => false,
+        };
+        let nodes = state.armed.iter().any(|comp| matches!(comp, Compensation::Node(_)))
+            || state.marker.as_ref().is_some_and(|marker| !marker.nodes.is_empty());
+        at_nodes && nodes && state.changed && host.on_validation_failure == OnValidationFailure::CloseHost
+    }
+
+    /// Closes a host again whose nodes did not pass their gate, if the pool wants that. Its mark says first
+    /// that the visit failed: whoever goes on finishes that, and validates nothing.
+    pub(super) async fn finish_closing(&mut self, host: &HostPlan) -> Result<Option<String>, RunError> {
+        if !self.is_closed_again(host) {
+            return Ok(None);
+        }
+        if self.state_of(host).marker.as_ref().is_some_and(|marker| marker.phase != MarkerPhase::Failed) {
+            let record = self.read(host).await;
+            let marked = match view_of(&record) {
+                Ok(view) => self.mark(host, view, MarkerPhase::Failed).await?.map_err(|why| why.to_string()),
+                Err(why) => Err(why),
+            };
+            if let Err(why) = marked {
+                return Ok(Some(format!("it is not closed again, since its marker could not be written: {why}")));
+            }
+        }
+        Ok(Box::pin(self.close_again(host)).await?.err())
+    }
+
+    /// Takes a host back into maintenance mode, and stops the VMs there that this visit had stopped before:
+    /// nobody has proven that its GPUs can be used. Whatever it finds is where it goes on. The error says how
+    /// the host stands instead.
+    pub(super) async fn close_again(&mut self, host: &HostPlan) -> Result<Result<(), String>, RunError> {
+        let closing = Step::StartClosing { moves: Vec::new(), stops: 0 };
+        let vms = self.vms_to_stop_again(host);
+        let stops = u32::try_from(vms.len()).unwrap_or(u32::MAX);
+        let limit = Step::StartClosing { moves: Vec::new(), stops }.closing_limit(&self.pace);
+        let deadline = Deadline::of(limit);
+        let mut asked: Vec<MoRef> = Vec::new();
+        let mut armed = false;
+        loop {
+            let record = self.read(host).await;
+            let waiting_for = match self.look_at_closing(host, &record, &vms) {
+                Ok(Closing::Done) => return Ok(Ok(())),
+                Ok(Closing::Enter) => {
+                    if !armed {
+                        armed = true;
+                        let comp = Compensation::Maintenance;
+                        self.rec.host(&host.host.name, Event::Armed { comp })?;
+                    }
+                    match view_of(&record) {
+                        Ok(view) => match Box::pin(self.send(host, &closing, view)).await {
+                            super::effect::Sent::Refused(why) | super::effect::Sent::Theirs(why) => {
+                                return Ok(Err(format!("it cannot be closed again: {why}")));
+                            }
+                            _ => vec!["the host to enter maintenance mode again".to_owned()],
+                        },
+                        Err(why) => vec![why],
+                    }
+                }
+                Ok(Closing::Stop(vm)) if !asked.contains(&vm) => {
+                    // A retry starts it again.
+                    let comp = Compensation::Vm(vm.clone());
+                    self.rec.host(&host.host.name, Event::Armed { comp })?;
+                    if let Err(error) = Box::pin(self.vcenter().shutdown_guest(&vm)).await {
+                        tracing::warn!(host = %host.host.name, "{}", chain(&error));
+                    }
+                    asked.push(vm);
+                    continue;
+                }
+                Ok(Closing::Stop(vm)) => {
+                    if deadline.left() < limit / 2 {
+                        self.power_off_again(host, &vm, deadline).await;
+                    }
+                    vec![format!("{vm} to be powered off")]
+                }
+                Ok(Closing::Wait(what)) => vec![what],
+                Err(why) => vec![why],
+            };
+            if deadline.passed() {
+                return Ok(Err(format!(
+                    "it was not closed again, and is open, unverified: {}",
+                    waiting_for.join("; ")
+                )));
+            }
+            self.tell(host, Some(StepKind::EnterMaintenance), &waiting_for, deadline, None);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The VMs of this visit's nodes: none but those are stopped a second time.
+    fn vms_to_stop_again(&self, host: &HostPlan) -> Vec<MoRef> {
+        let state = self.state_of(host);
+        let marked = state.marker.as_ref().map(super::marker::armed).unwrap_or_default();
+        let mut vms: Vec<MoRef> = self.armed_vms(host);
+        vms.extend(marked.into_iter().filter_map(|comp| match comp {
+            Compensation::Vm(vm) => Some(vm),
+            _ => None,
+        }));
+        vms.sort();
+        vms.dedup();
+        vms
+    }
+
+    /// What is due on a host that is closed again: first it takes no VM any more, then ours are stopped.
+    fn look_at_closing(&self, host: &HostPlan, record: &HostRecord, vms: &[MoRef]) -> Result<Closing, String> {
+        let view = view_of(record)?;
+        if view.in_maintenance == Fact::Known(true) {
+            return Ok(Closing::Done);
+        }
+        if entering(record)?.is_none() {
+            return Ok(Closing::Enter);
+        }
+        let Fact::Known(found) = &view.vms else {
+            return Err(format!("the VMs of {} to be readable", host.host.name));
+        };
+        let on = found.iter().filter(|vm| vm.power == Fact::Known(PowerState::On) && !vm.vcls);
+        let (ours, others): (Vec<_>, Vec<_>) = on.partition(|vm| vms.contains(&vm.moref));
+        match (ours.first(), others.first()) {
+            (Some(vm), _) => Ok(Closing::Stop(vm.moref.clone())),
+            (None, Some(other)) => {
+                let name = other.name.known().cloned().unwrap_or_else(|| other.moref.to_string());
+                Ok(Closing::Wait(format!("{name} to be moved away; it is not ours to stop")))
+            }
+            (None, None) => Ok(Closing::Wait("the host to be in maintenance mode".to_owned())),
+        }
+    }
+
+    /// Powers a VM off whose guest did not heed us: its node is cordoned and nobody uses it.
+    async fn power_off_again(&self, host: &HostPlan, vm: &MoRef, deadline: Deadline) {
+        let of_node = host.fates.iter().any(|fate| fate.vm == *vm && fate.node.is_some());
+        if !of_node {
+            return;
+        }
+        match Box::pin(self.vcenter().power_off(vm)).await {
+            Ok(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
+                Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
+                Ok(TaskEnd::Failed(info)) => tracing::warn!(host = %host.host.name, "{}", super::step::why(&info)),
+                Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+            },
+            Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+        }
+    }
+}
+
+/// What is due on a host that is closed again.
+enum Closing {
+    Done,
+    Enter,
+    Stop(MoRef),
+    Wait(String),
+}

@@ -1,0 +1,305 @@
+//! The node gate: a node is back on the right boot, offers what it should, and the Jobs of its guest
+//! cluster succeed on it.
+
+use std::time::Duration;
+
+use super::nodes::{Seen, may_pass};
+use super::run::{Deadline, Run};
+use super::step::Attempt;
+use super::{Event, FailureClass, How, RunError, StepKind, chain};
+use crate::k8s::{Client, JobLook, JobRun};
+use crate::model::{Fact, GuestRules, NodePhase, NodeRef, NodeView};
+use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Verdict};
+
+/// Between two looks at a node that boots, or at a Job.
+const LOOK: Duration = Duration::from_secs(5);
+/// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
+/// so does it once for each boot of its driver (kubernetes §6.3); what goes on is a fight.
+const RECORDONS: usize = 5;
+
+/// How a gate ended.
+pub(super) enum Gate {
+    /// Passed, with what was read.
+    Passed(Vec<String>),
+    /// Not passed.
+    Closed(FailureClass, String),
+    /// A signal came.
+    Stopped,
+}
+
+impl Run<'_> {
+    /// What a gate means for its step. A node that did not pass says so: it is never validated again by
+    /// itself.
+    pub(super) async fn end_of_gate(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        gate: Gate,
+    ) -> Result<Attempt, RunError> {
+        Ok(match gate {
+            Gate::Passed(evidence) => Attempt::Done(How::Did, evidence),
+            Gate::Stopped => Attempt::Stopped,
+            Gate::Closed(class, why) => {
+                if self.node_memory(host, node).is_some()
+                    && let Err((_, kept)) = self.remark(host, node, NodePhase::Failed).await?
+                {
+                    tracing::warn!(host = %host.host.name, node = %node, "the mark does not say that it failed: {kept}");
+                }
+                Attempt::Failed(class, why)
+            }
+        })
+    }
+
+    /// Waits for a node to be as it should be, without a break for `pace.hostStable`.
+    pub(super) async fn await_node(
+        &mut self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        boot: Boot,
+        deadline: Deadline,
+    ) -> Result<Gate, RunError> {
+        let kind = Some(StepKind::AwaitNode);
+        let stable_for = Duration::from_secs(self.pace.host_stable_s.into());
+        let mut good: Option<Deadline> = None;
+        let signal = self.interrupt.clone();
+        loop {
+            let lines = match self.read_node(host, kind, node, deadline).await {
+                Ok(Seen::Node(seen)) => {
+                    if let Err(why) = self.keep_cordoned(host, node, &seen).await? {
+                        return Ok(Gate::Closed(FailureClass::Refused, why));
+                    }
+                    self.gate_of(host, rules, node, &seen, boot)
+                }
+                Ok(Seen::Gone(found)) => vec![line(node, "identity", Verdict::Failed, found)],
+                Err(why) => vec![line(node, "identity", Verdict::Unverifiable, why)],
+            };
+            let mut waiting_for = closed(&lines);
+            if waiting_for.is_empty() {
+                if good.get_or_insert_with(|| Deadline::of(stable_for)).passed() {
+                    self.write_node_gate(host, &lines)?;
+                    return Ok(Gate::Passed(lines.into_iter().map(said).collect()));
+                }
+                waiting_for.push(format!("the node {node} to stay so for {} s", stable_for.as_secs()));
+            } else {
+                good = None;
+                if deadline.passed() {
+                    self.write_node_gate(host, &lines)?;
+                    let why = format!("waited in vain for {}", waiting_for.join("; "));
+                    return Ok(Gate::Closed(FailureClass::NotVerified, why));
+                }
+            }
+            self.tell(host, kind, &waiting_for, deadline, None);
+            let stopped = tokio::select! {
+                biased;
+                () = signal.first() => true,
+                () = tokio::time::sleep(LOOK) => false,
+            };
+            if stopped {
+                self.note_signal()?;
+                return Ok(Gate::Stopped);
+            }
+        }
+    }
+
+    /// The lines of the gate. A node that was not cordoned, since its VM moved while it ran, has to be Ready
+    /// and to offer what it should.
+    fn gate_of(
+        &self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        seen: &NodeView,
+        boot: Boot,
+    ) -> Vec<GateRead> {
+        match self.node_memory(host, node) {
+            Some(known) => plan::node_gate(rules, &known, seen, boot),
+            None => plan::moved_gate(self.nodes_before.get(node), seen),
+        }
+    }
+
+    /// Cordons a node again that somebody uncordoned although our mark is on it: its driver's own manager
+    /// does so after each boot, whoever cordoned it (kubernetes §0, 6).
+    async fn keep_cordoned(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        seen: &NodeView,
+    ) -> Result<Result<(), String>, RunError> {
+        let Some(known) = self.node_memory(host, node).filter(|_| !seen.unschedulable) else { return Ok(Ok(())) };
+        if seen.marked() != Fact::Known(known.mark.clone()) {
+            return Ok(Ok(()));
+        }
+        let times = self.recordoned.entry(node.clone()).or_default();
+        *times += 1;
+        if *times > RECORDONS {
+            return Ok(Err(format!("somebody has uncordoned the node {node} {times} times before it passed its gate")));
+        }
+        let by = match &seen.writer {
+            Fact::Known(writer) => writer.clone(),
+            Fact::Absent | Fact::Unknown { .. } => "somebody".to_owned(),
+        };
+        self.rec.host(&host.host.name, Event::NodeRecordoned { node: node.clone(), by })?;
+        Ok(self.remark(host, node, known.mark.phase).await?.map_err(|(_, why)| why))
+    }
+
+    /// Runs the Jobs of the node's cluster on it, one after the other.
+    pub(super) async fn validate(
+        &mut self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        deadline: Deadline,
+    ) -> Result<Gate, RunError> {
+        let client = match self.guest(node) {
+            Ok(client) => client,
+            Err(why) => return Ok(Gate::Closed(FailureClass::Unknown, why)),
+        };
+        // A person has asked for it again: the Job that failed is not believed twice.
+        let again = self.again.remove(node);
+        let mut evidence = Vec::new();
+        for (number, template) in rules.validate.iter().enumerate() {
+            let job = match JobRun::new(client.clone(), node.clone(), self.run_id(), number, &template.job) {
+                Ok(job) => job,
+                Err(error) => return Ok(Gate::Closed(FailureClass::Refused, chain(&error))),
+            };
+            if again && let Err(why) = self.forget_job(host, &client, &job, deadline).await {
+                return Ok(Gate::Closed(FailureClass::Unknown, why));
+            }
+            let subject = format!("{node}, {}", template.file);
+            match self.follow_job(host, node, &job, deadline).await? {
+                Gate::Passed(lines) => {
+                    let read = line(node, &template.file.value, Verdict::Passed, lines.join("; "));
+                    self.write_node_gate(host, std::slice::from_ref(&read))?;
+                    evidence.push(format!("{subject}: {}", lines.join("; ")));
+                }
+                Gate::Closed(class, why) => {
+                    let verdict = match class {
+                        FailureClass::Unknown => Verdict::Unverifiable,
+                        _ => Verdict::Failed,
+                    };
+                    self.write_node_gate(host, &[line(node, &template.file.value, verdict, why.clone())])?;
+                    return Ok(Gate::Closed(class, format!("{subject}: {why}")));
+                }
+                Gate::Stopped => return Ok(Gate::Stopped),
+            }
+        }
+        self.passed.insert(node.clone());
+        Ok(Gate::Passed(if evidence.is_empty() { vec!["no Job is asked for".to_owned()] } else { evidence }))
+    }
+
+    /// Deletes a Job of before, and waits until it is gone.
+    async fn forget_job(
+        &mut self,
+        host: &HostPlan,
+        client: &Client,
+        job: &JobRun,
+        deadline: Deadline,
+    ) -> Result<(), String> {
+        let title = job.title();
+        let Some((namespace, name)) = title.split_once('/') else {
+            unreachable!("a title is a namespace and a name");
+        };
+        loop {
+            let found = async {
+                job.tidy().await?;
+                client.job(namespace, name).await
+            };
+            match Box::pin(found).await {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) if deadline.passed() => return Err(format!("the Job {title} of before does not go away")),
+                Ok(Some(_)) => {}
+                Err(error) if !may_pass(&error) || deadline.passed() => return Err(chain(&error)),
+                Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+            }
+            self.tell(
+                host,
+                Some(StepKind::ValidateNode),
+                &[format!("the Job {title} of before to go")],
+                deadline,
+                None,
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn follow_job(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        job: &JobRun,
+        deadline: Deadline,
+    ) -> Result<Gate, RunError> {
+        let kind = Some(StepKind::ValidateNode);
+        let signal = self.interrupt.clone();
+        let mut started = false;
+        loop {
+            let waiting_for = match Box::pin(step_of(job, started)).await {
+                Ok(None) => {
+                    started = true;
+                    continue;
+                }
+                Ok(Some(JobLook::Passed { evidence })) => {
+                    // Its own word: the next step looks at the node again.
+                    if let Err(error) = Box::pin(job.tidy()).await {
+                        tracing::warn!(host = %host.host.name, node = %node, "the Job is left: {}", chain(&error));
+                    }
+                    return Ok(Gate::Passed(evidence));
+                }
+                Ok(Some(JobLook::Failed { evidence })) => {
+                    return Ok(Gate::Closed(FailureClass::NotVerified, evidence.join("; ")));
+                }
+                Ok(Some(JobLook::Waiting { why })) => why,
+                Err(error) if may_pass(&error) => {
+                    format!("the API server of {}: {}", node.cluster, chain(&error))
+                }
+                Err(error) => return Ok(Gate::Closed(FailureClass::Fault, chain(&error))),
+            };
+            if deadline.passed() {
+                let why = format!("the Job did not end in time; it waits for {waiting_for}");
+                return Ok(Gate::Closed(FailureClass::NotVerified, why));
+            }
+            // Pods of others that land now would meet a GPU that nobody has proven.
+            if let Ok(Seen::Node(seen)) = self.read_node(host, kind, node, deadline).await
+                && let Err(why) = self.keep_cordoned(host, node, &seen).await?
+            {
+                return Ok(Gate::Closed(FailureClass::Refused, why));
+            }
+            self.tell(host, kind, &[waiting_for], deadline, None);
+            let stopped = tokio::select! {
+                biased;
+                () = signal.first() => true,
+                () = tokio::time::sleep(LOOK) => false,
+            };
+            if stopped {
+                self.note_signal()?;
+                return Ok(Gate::Stopped);
+            }
+        }
+    }
+
+    fn write_node_gate(&mut self, host: &HostPlan, lines: &[GateRead]) -> Result<(), RunError> {
+        for GateRead { check, subject, verdict, evidence } in lines.iter().cloned() {
+            self.rec.host(&host.host.name, Event::GateRead { gate: check, subject, result: verdict, evidence })?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts the Job (none), or looks at it.
+async fn step_of(job: &JobRun, started: bool) -> Result<Option<JobLook>, crate::k8s::Error> {
+    if started { job.look().await.map(Some) } else { job.start().await.map(|()| None) }
+}
+
+fn line(node: &NodeRef, what: &str, verdict: Verdict, evidence: String) -> GateRead {
+    GateRead { check: GateCheck::Node, subject: format!("{node} {what}"), verdict, evidence }
+}
+
+fn said(line: GateRead) -> String {
+    format!("{}: {}", line.subject, line.evidence)
+}
+
+/// The lines that do not open the gate.
+pub(super) fn closed(lines: &[GateRead]) -> Vec<String> {
+    lines.iter().filter(|line| !line.verdict.opens()).cloned().map(said).collect()
+}

@@ -1,0 +1,530 @@
+//! Steps on nodes of guest clusters: cordoned with our mark, drained, uncordoned once they passed their
+//! gate.
+
+use std::time::Duration;
+
+use super::run::{Deadline, Run};
+use super::step::Attempt;
+use super::{Compensation, Event, FailureClass, How, RunError, StepKind, chain};
+use crate::k8s::{Client, Drain, Error, Patched, Release, Round};
+use crate::model::{Fact, GuestRules, HostRecord, HostView, MoRef, NodeMark, NodePhase, NodeRef, NodeView, PowerState};
+use crate::plan::{self, Boot, Check, HostPlan, NodeEnd, NodeMemory, Step};
+
+/// Between two looks at a node that was written to: an API server shows a write at once.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two rounds of a drain, if no pod and no budget changes before. A budget that is in the way is
+/// asked again at its own pace.
+const ROUND: Duration = Duration::from_secs(10);
+/// Between two tries to reach an API server that does not answer.
+const UNREACHED: Duration = Duration::from_secs(5);
+
+impl Run<'_> {
+    /// Does a step on a node. `view`: the host, read just now.
+    pub(super) async fn at_node(
+        &mut self,
+        host: &HostPlan,
+        step: &Step,
+        view: &HostView,
+        deadline: Deadline,
+    ) -> Result<Attempt, RunError> {
+        let Some(node) = step.works_on() else {
+            unreachable!("called for steps on nodes only");
+        };
+        let Some(rules) = rules_of(host, node) else {
+            let why = format!("the plan has no rules for the nodes of {}", node.cluster);
+            return Ok(Attempt::Failed(FailureClass::Refused, why));
+        };
+        match step {
+            Step::CordonNode { vm, .. } => self.cordon(host, rules, node, vm, deadline).await,
+            Step::DrainNode { .. } => self.drain(host, node).await,
+            Step::AwaitNode { vm, stopped, .. } => {
+                // Only a person's word takes a node up again that did not pass before.
+                let failed = |known: &NodeMemory| known.mark.phase == NodePhase::Failed;
+                if self.node_memory(host, node).as_ref().is_some_and(failed) {
+                    if let Err((class, why)) = self.remark(host, node, NodePhase::Drained).await? {
+                        return Ok(Attempt::Failed(class, why));
+                    }
+                    self.again.insert(node.clone());
+                }
+                if *stopped && let Err(why) = runs_here(vm, view) {
+                    return Ok(Attempt::Failed(FailureClass::Refused, why));
+                }
+                let boot = if *stopped { Boot::Another } else { Boot::Same };
+                let gate = self.await_node(host, rules, node, boot, deadline).await?;
+                self.end_of_gate(host, node, gate).await
+            }
+            Step::ValidateNode { .. } => {
+                let gate = self.validate(host, rules, node, deadline).await?;
+                self.end_of_gate(host, node, gate).await
+            }
+            Step::UncordonNode { leave, .. } => self.uncordon(host, rules, node, *leave, deadline).await,
+            _ => unreachable!("called for steps on nodes only"),
+        }
+    }
+
+    /// The client of a node's cluster.
+    pub(super) fn guest(&self, node: &NodeRef) -> Result<Client, String> {
+        self.fleet.guest(&node.cluster).cloned().map_err(|error| chain(&error))
+    }
+
+    /// Reads a node until it is read, or the time is over. The inner error says why it never was.
+    pub(super) async fn read_node(
+        &mut self,
+        host: &HostPlan,
+        kind: Option<StepKind>,
+        node: &NodeRef,
+        deadline: Deadline,
+    ) -> Result<Seen, String> {
+        let client = self.guest(node)?;
+        loop {
+            match Box::pin(client.node(&node.name)).await {
+                Ok(Some(seen)) if seen.node.uid == node.uid => return Ok(Seen::Node(Box::new(seen))),
+                Ok(Some(other)) => {
+                    let found =
+                        format!("the node {node} was deleted, and another one has its name ({})", other.node.uid);
+                    return Ok(Seen::Gone(found));
+                }
+                Ok(None) => return Ok(Seen::Gone(format!("the node {node} is not there any more"))),
+                Err(error) if !error.is_retriable() || deadline.passed() => return Err(chain(&error)),
+                Err(error) => {
+                    let what = format!("the API server of {}: {}", node.cluster, chain(&error));
+                    self.tell(host, kind, &[what], deadline, None);
+                    tokio::time::sleep(UNREACHED.min(deadline.left())).await;
+                }
+            }
+        }
+    }
+
+    async fn cordon(
+        &mut self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        vm: &MoRef,
+        deadline: Deadline,
+    ) -> Result<Attempt, RunError> {
+        let kind = Some(StepKind::CordonNode);
+        let refused = |why: String| Ok(Attempt::Failed(FailureClass::Refused, why));
+        let client = match self.guest(node) {
+            Ok(client) => client,
+            Err(why) => return Ok(Attempt::Failed(FailureClass::Unknown, why)),
+        };
+        let mut how = How::Already;
+        loop {
+            let seen = match self.read_node(host, kind, node, deadline).await {
+                Ok(Seen::Node(seen)) => seen,
+                Ok(Seen::Gone(found)) => return refused(found),
+                Err(why) => return Ok(Attempt::Failed(FailureClass::Unknown, why)),
+            };
+            match plan::may_cordon(self.run_id(), &seen) {
+                Check::AlreadyDone { evidence } => {
+                    if let Fact::Known(mark) = seen.marked() {
+                        self.marked(host, node, vm, Some(mark))?;
+                    }
+                    return Ok(Attempt::Done(how, evidence));
+                }
+                Check::Refused { expected, found } => return refused(format!("expected {expected}, found {found}")),
+                Check::Ready | Check::InFlight { .. } => {}
+            }
+            if deadline.passed() {
+                let why = format!("within {} s the node {node} did not show the cordon", deadline.seconds());
+                return Ok(Attempt::Failed(FailureClass::Timeout, why));
+            }
+            let mark = match self.new_mark(host, rules, vm, &seen) {
+                Ok(mark) => mark,
+                Err(why) => return refused(why),
+            };
+            how = How::Did;
+            match Box::pin(client.cordon(node, &seen.version, &mark)).await {
+                // The next look proves it.
+                Ok(Patched::Done(_)) => continue,
+                Ok(Patched::Conflict | Patched::Gone) => {}
+                Err(error) if !may_pass(&error) => {
+                    return Ok(Attempt::Failed(FailureClass::Fault, chain(&error)));
+                }
+                Err(error) => tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error)),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The mark of a node that is cordoned now: what its gate compares with must be readable before.
+    fn new_mark(&self, host: &HostPlan, rules: &GuestRules, vm: &MoRef, seen: &NodeView) -> Result<NodeMark, String> {
+        let need = |what: &str, why: &str| format!("{what} of {} cannot be compared later: {why}", seen.node);
+        let boot = match &seen.boot_id {
+            Fact::Known(boot) => boot.clone(),
+            Fact::Absent => return Err(need("the boot", "the node does not show its boot ID")),
+            Fact::Unknown { why } => return Err(need("the boot", why)),
+        };
+        let resource = &rules.expect.resource.value;
+        let gpus = match seen.count(resource) {
+            Fact::Known(count) => count,
+            Fact::Absent => return Err(need(resource, "the node does not show what it offers")),
+            Fact::Unknown { why } => return Err(need(resource, &why)),
+        };
+        let since = self.clock.now();
+        let timeout = jiff::SignedDuration::from_secs(rules.drain_timeout_s.into());
+        Ok(NodeMark {
+            v: NodeMark::VERSION,
+            run: self.run_id().clone(),
+            plan: self.plan.id.short().to_owned(),
+            host: host.uuid.clone(),
+            vm: vm.id.clone(),
+            phase: NodePhase::Draining,
+            was_unschedulable: seen.unschedulable,
+            since,
+            deadline: since.checked_add(timeout).unwrap_or(since),
+            boot,
+            gpus,
+        })
+    }
+
+    /// Writes down what stands on a node, unless it is known.
+    pub(super) fn marked(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        vm: &MoRef,
+        mark: Option<NodeMark>,
+    ) -> Result<(), RunError> {
+        let known = self.node_memory(host, node).map(|known| known.mark);
+        if known == mark {
+            return Ok(());
+        }
+        let (node, vm, mark) = (node.clone(), vm.clone(), mark.map(Box::new));
+        self.rec.host(&host.host.name, Event::NodeMarked { node, vm, mark })
+    }
+
+    /// What the visit remembers of a node.
+    pub(super) fn node_memory(&self, host: &HostPlan, node: &NodeRef) -> Option<NodeMemory> {
+        self.state_of(host).memory.nodes.iter().find(|known| known.node == *node).cloned()
+    }
+
+    async fn drain(&mut self, host: &HostPlan, node: &NodeRef) -> Result<Attempt, RunError> {
+        let Some(known) = self.node_memory(host, node) else {
+            let why = format!("expected our mark on the node {node}, found none");
+            return Ok(Attempt::Failed(FailureClass::Refused, why));
+        };
+        let client = match self.guest(node) {
+            Ok(client) => client,
+            Err(why) => return Ok(Attempt::Failed(FailureClass::Unknown, why)),
+        };
+        let left = Duration::try_from(known.mark.deadline.duration_since(self.clock.now())).unwrap_or_default();
+        let deadline = Deadline::of(left);
+        let recheck = Duration::from_secs(self.pace.drain_recheck_s.into());
+        let mut drain = Drain::new(client.clone(), node.clone(), known.mark.clone());
+        let mut empty_since: Option<Deadline> = None;
+        let signal = self.interrupt.clone();
+        loop {
+            let mut pause = ROUND;
+            let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
+                Ok(Round::Lost { found }) => return Ok(Attempt::Failed(FailureClass::Refused, found)),
+                Ok(Round::Empty { evidence }) => match empty_since {
+                    // Two looks, apart: a pod that was bound just before the cordon shows late.
+                    Some(first) if first.passed() => {
+                        self.blocked(host, node, &[])?;
+                        if let Err((class, why)) = self.remark(host, node, NodePhase::Drained).await? {
+                            return Ok(Attempt::Failed(class, why));
+                        }
+                        return Ok(Attempt::Done(How::Did, evidence));
+                    }
+                    first => {
+                        let first = *empty_since.insert(first.unwrap_or_else(|| Deadline::of(recheck)));
+                        pause = first.left();
+                        vec![format!("nothing to come up on the node {node} for {} s", recheck.as_secs())]
+                    }
+                },
+                Ok(Round::Busy { waiting_for }) => {
+                    empty_since = None;
+                    self.blocked(host, node, &waiting_for)?;
+                    waiting_for
+                }
+                Err(error) if may_pass(&error) => {
+                    empty_since = None;
+                    vec![format!("the API server of {}: {}", node.cluster, chain(&error))]
+                }
+                Err(error) => return Ok(Attempt::Failed(FailureClass::Fault, chain(&error))),
+            };
+            if deadline.passed() && empty_since.is_none() {
+                let why = format!(
+                    "the node {node} is not drained within {} s: {}",
+                    known.mark.deadline.duration_since(known.mark.since).as_secs(),
+                    waiting_for.join("; ")
+                );
+                return Ok(Attempt::Failed(FailureClass::Timeout, why));
+            }
+            self.tell(host, Some(StepKind::DrainNode), &waiting_for, deadline, None);
+            let pause = if empty_since.is_some() { pause } else { pause.min(deadline.left().max(LOOK)) };
+            let stopped = tokio::select! {
+                biased;
+                () = signal.first() => true,
+                () = drain.wait(pause) => false,
+            };
+            if stopped {
+                self.note_signal()?;
+                return Ok(Attempt::Stopped);
+            }
+        }
+    }
+
+    /// Writes down what keeps a node from being drained, where that has changed.
+    fn blocked(&mut self, host: &HostPlan, node: &NodeRef, why: &[String]) -> Result<(), RunError> {
+        let known = self.state_of(host).blocked.iter().find(|blocked| blocked.node == *node);
+        if known.map(|blocked| blocked.why.as_slice()).unwrap_or_default() == why {
+            return Ok(());
+        }
+        let event = Event::NodeBlocked { node: node.clone(), why: why.to_vec() };
+        self.rec.host(&host.host.name, event)
+    }
+
+    /// Writes another phase into our mark, and cordons again with it.
+    pub(super) async fn remark(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        phase: NodePhase,
+    ) -> Result<Result<(), (FailureClass, String)>, RunError> {
+        let Some(known) = self.node_memory(host, node) else {
+            return Ok(Err((FailureClass::Refused, format!("expected our mark on the node {node}, found none"))));
+        };
+        let client = match self.guest(node) {
+            Ok(client) => client,
+            Err(why) => return Ok(Err((FailureClass::Unknown, why))),
+        };
+        let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+        let wanted = NodeMark { phase, ..known.mark };
+        loop {
+            let seen = match self.read_node(host, None, node, deadline).await {
+                Ok(Seen::Node(seen)) => seen,
+                Ok(Seen::Gone(found)) => return Ok(Err((FailureClass::Refused, found))),
+                Err(why) => return Ok(Err((FailureClass::Unknown, why))),
+            };
+            match seen.marked() {
+                Fact::Known(mark) if mark == wanted && seen.unschedulable => {
+                    self.marked(host, node, &known.vm, Some(mark))?;
+                    return Ok(Ok(()));
+                }
+                Fact::Known(mark) if mark.run == wanted.run => {}
+                other => {
+                    let found = other.known().map_or("no mark of ours".to_owned(), |mark| format!("run {}", mark.run));
+                    let why = format!("expected our mark on the node {node}, found {found}");
+                    return Ok(Err((FailureClass::Refused, why)));
+                }
+            }
+            if deadline.passed() {
+                let why = format!("our mark on the node {node} did not read back as written");
+                return Ok(Err((FailureClass::NotVerified, why)));
+            }
+            match Box::pin(client.remark(node, &seen.version, &wanted)).await {
+                Ok(Patched::Done(_)) => continue,
+                Ok(Patched::Conflict | Patched::Gone) => {}
+                Err(error) if !may_pass(&error) => {
+                    return Ok(Err((FailureClass::Fault, chain(&error))));
+                }
+                Err(error) => tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error)),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether a node is still empty, just before its VM is stopped (kubernetes §6.7).
+    pub(super) async fn still_empty(&self, host: &HostPlan, node: &NodeRef) -> Result<(), (FailureClass, String)> {
+        let Some(known) = self.node_memory(host, node) else {
+            return Err((FailureClass::Refused, format!("expected our mark on the node {node}, found none")));
+        };
+        let client = self.guest(node).map_err(|why| (FailureClass::Unknown, why))?;
+        let drain = Drain::new(client, node.clone(), known.mark);
+        match Box::pin(drain.look(self.clock.now())).await {
+            Ok(Round::Empty { .. }) => Ok(()),
+            Ok(Round::Lost { found }) => Err((FailureClass::Refused, found)),
+            Ok(Round::Busy { waiting_for }) => {
+                let why = format!("expected the node {node} to be empty, found {}", waiting_for.join("; "));
+                Err((FailureClass::Refused, why))
+            }
+            Err(error) => Err((FailureClass::Unknown, chain(&error))),
+        }
+    }
+
+    async fn uncordon(
+        &mut self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        leave: NodeEnd,
+        deadline: Deadline,
+    ) -> Result<Attempt, RunError> {
+        if leave == NodeEnd::Open && !self.passed.contains(node) {
+            let why = format!("expected the node {node} to have passed its gate, found that it has not");
+            return Ok(Attempt::Failed(FailureClass::Refused, why));
+        }
+        let ended = self.take_mark_off(host, rules, node, leave, deadline).await?;
+        Ok(match ended {
+            Ok(evidence) => Attempt::Done(How::Did, evidence),
+            Err((class, why)) => Attempt::Failed(class, why),
+        })
+    }
+
+    /// Takes our mark off a node, and leaves it as it is to be left.
+    pub(super) async fn take_mark_off(
+        &mut self,
+        host: &HostPlan,
+        rules: &GuestRules,
+        node: &NodeRef,
+        leave: NodeEnd,
+        deadline: Deadline,
+    ) -> Result<Result<Vec<String>, (FailureClass, String)>, RunError> {
+        let Some(known) = self.node_memory(host, node) else {
+            return Ok(Ok(vec!["our mark is off already".to_owned()]));
+        };
+        let end = match leave {
+            NodeEnd::LeftOff => Release::LeftOff { plan: self.plan.id.short().to_owned() },
+            NodeEnd::Open if known.mark.was_unschedulable => Release::KeepCordoned,
+            NodeEnd::Open => Release::Uncordon,
+        };
+        let gate = (leave == NodeEnd::Open && self.passed.contains(node)).then_some(rules);
+        let comp = Compensation::Node(node.clone());
+        let (event, words) = match self.strip(host, node, &known, &end, gate, deadline).await? {
+            Err(why) => return Ok(Err(why)),
+            Ok(Stripped::BySomebody(found)) => (Event::LeftAlone { comp, found: found.clone() }, found),
+            Ok(Stripped::ByUs) => match end {
+                Release::Uncordon => (Event::Undone { comp }, "uncordoned".to_owned()),
+                Release::KeepCordoned => (Event::Undone { comp }, "cordoned, as it was before this visit".to_owned()),
+                Release::LeftOff { .. } => {
+                    let found = "cordoned: its VM is left off, as planned".to_owned();
+                    (Event::LeftAlone { comp, found: found.clone() }, found)
+                }
+            },
+        };
+        self.rec.host(&host.host.name, event)?;
+        self.passed.remove(node);
+        Ok(Ok(vec![words]))
+    }
+
+    /// Takes our mark off a node that is left to somebody, cordoned. The answer says how it is.
+    pub(super) async fn give_node_up(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        deadline: Deadline,
+    ) -> Result<Result<String, String>, RunError> {
+        let Some(known) = self.node_memory(host, node) else { return Ok(Ok("our mark is off already".to_owned())) };
+        Ok(match self.strip(host, node, &known, &Release::KeepCordoned, None, deadline).await? {
+            Ok(Stripped::ByUs) => Ok("given up, and cordoned: somebody sees to it".to_owned()),
+            Ok(Stripped::BySomebody(found)) => Ok(found),
+            Err((_, why)) => Err(why),
+        })
+    }
+
+    /// Takes our mark off, proven by a fresh look. `gate`: it has to be as it was when it passed its gate.
+    async fn strip(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        known: &NodeMemory,
+        end: &Release,
+        gate: Option<&GuestRules>,
+        deadline: Deadline,
+    ) -> Result<Result<Stripped, (FailureClass, String)>, RunError> {
+        let client = match self.guest(node) {
+            Ok(client) => client,
+            Err(why) => return Ok(Err((FailureClass::Unknown, why))),
+        };
+        let mut sent = false;
+        loop {
+            let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, deadline).await {
+                Ok(Seen::Node(seen)) => seen,
+                Ok(Seen::Gone(found)) => return Ok(Err((FailureClass::Refused, found))),
+                Err(why) => return Ok(Err((FailureClass::Unknown, why))),
+            };
+            match seen.marked() {
+                Fact::Absent => {
+                    self.marked(host, node, &known.vm, None)?;
+                    // Of a write that may have got through: it did.
+                    if sent && seen.unschedulable != matches!(end, Release::Uncordon) {
+                        return Ok(Ok(Stripped::ByUs));
+                    }
+                    // What the node is now is not our doing.
+                    let cordoned = if seen.unschedulable { "cordoned" } else { "not cordoned" };
+                    let found = format!("our mark was taken off by somebody; it is {cordoned}");
+                    return Ok(Ok(Stripped::BySomebody(found)));
+                }
+                Fact::Known(mark) if mark.run == known.mark.run => {}
+                Fact::Known(mark) => {
+                    let why = format!("expected our mark on the node {node}, found that of run {}", mark.run);
+                    return Ok(Err((FailureClass::Refused, why)));
+                }
+                Fact::Unknown { why } => return Ok(Err((FailureClass::Refused, why))),
+            }
+            if let Some(rules) = gate {
+                // What was read for the gate may be old by now.
+                let closed = super::node_gate::closed(&plan::node_gate(rules, known, &seen, Boot::Either));
+                if !closed.is_empty() {
+                    let why = format!("it passed its gate, and does not any more: {}", closed.join("; "));
+                    return Ok(Err((FailureClass::NotVerified, why)));
+                }
+            }
+            if deadline.passed() {
+                return Ok(Err((FailureClass::Timeout, format!("our mark does not go off the node {node}"))));
+            }
+            match Box::pin(client.release(node, &seen.version, end.clone())).await {
+                Ok(Patched::Done(_)) => {
+                    sent = true;
+                    continue;
+                }
+                Ok(Patched::Conflict | Patched::Gone) => {}
+                Err(error) if !may_pass(&error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
+                Err(error) => {
+                    sent |= error.may_have_acted();
+                    tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error));
+                }
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Nodes of the host's VMs that carry a mark of this run, as they show it: they remember what a
+    /// journal that is gone, or a process that died between a write and its line, does not.
+    pub(super) fn marked_nodes(&self, record: &HostRecord) -> Vec<NodeMemory> {
+        let vms = record.view.as_ref().ok().and_then(|view| view.vms.known()).into_iter().flatten();
+        let ours = vms.filter_map(|vm| {
+            let seen = vm.node.known()?;
+            let mark = seen.marked().known().filter(|mark| mark.run == *self.run_id()).cloned()?;
+            Some(NodeMemory { node: seen.node.clone(), vm: vm.moref.clone(), mark })
+        });
+        ours.collect()
+    }
+}
+
+/// Who took our mark off.
+enum Stripped {
+    ByUs,
+    BySomebody(String),
+}
+
+/// What was found of a node.
+pub(super) enum Seen {
+    /// It.
+    Node(Box<NodeView>),
+    /// It is gone, or re-created: in words.
+    Gone(String),
+}
+
+/// The rules of a node's cluster.
+pub(super) fn rules_of<'a>(host: &'a HostPlan, node: &NodeRef) -> Option<&'a GuestRules> {
+    host.guests.iter().find(|rules| rules.cluster.value == node.cluster)
+}
+
+/// Whether a VM runs on this host.
+pub(super) fn runs_here(vm: &MoRef, view: &HostView) -> Result<(), String> {
+    let found = view.vms.known().into_iter().flatten().find(|found| found.moref == *vm);
+    match found.map(|found| &found.power) {
+        Some(Fact::Known(PowerState::On)) => Ok(()),
+        Some(_) => Err(format!("expected {vm} powered on, on this host; found that it is not known to be")),
+        None => Err(format!("expected {vm} on this host, found that it is not")),
+    }
+}
+
+/// Whether an error of a guest cluster is worth another look.
+pub(super) fn may_pass(error: &Error) -> bool {
+    error.is_retriable() || error.may_have_acted()
+}
