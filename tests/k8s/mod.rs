@@ -8,6 +8,7 @@ mod jobs;
 mod nodes;
 mod pods;
 mod script;
+mod simulated;
 mod watch;
 mod wire;
 
