@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   net       the seam to the outside: HTTP exchanges, real or simulated, and TLS trust
+//!   cause     an error and its causes as one line
 //!   clock     the time, real or virtual
 //!   retry     the one retry policy
 //!   files     atomic replace, append and sync, locks
@@ -9,6 +10,7 @@
 //!   logging   tracing set-up and redaction
 //! ```
 
+pub mod cause;
 pub mod clock;
 pub mod files;
 pub mod logging;

@@ -37,7 +37,7 @@ pub async fn make_plan(
     let of_a_pool = |host: &HostRef| pools.iter().any(|pool| *pool.cluster == host.cluster);
     let hosts: Vec<HostRef> = roster.hosts.iter().filter(|host| of_a_pool(host)).cloned().collect();
     ui.busy(format!("reading {}", words::count(hosts.len(), "host")));
-    let observed = session.read(fleet.facts(&hosts)).await?;
+    let observed = session.read(fleet.facts_and_nodes(&hosts)).await?;
     let inputs = documents.inputs(&site.name);
     let plan = plan::plan(&resolved.desired, &observed, &inputs, TOOL, session.clock.now());
     Ok(plan)

@@ -9,12 +9,14 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::args::typed;
 use super::{CommandError, Exit, Ui};
+use crate::base::cause::chain;
 use crate::base::clock::Clock;
 use crate::base::net::{Dial, Network, RealNetwork};
 use crate::base::secret::SecretRef;
 use crate::document::Document;
-use crate::inventory::Site;
-use crate::observe::{Fleet, Shells, ShellsError};
+use crate::inventory::{Guest, Site};
+use crate::k8s::{Access, Client};
+use crate::observe::{Fleet, Guests, Shells, ShellsError};
 use crate::rollout::{Interrupt, Raise, Signal, interrupt};
 use crate::sim::{SimNetwork, World, WorldError};
 
@@ -49,8 +51,10 @@ pub fn with_session<T>(
     work: impl AsyncFnOnce(&Session) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     // Before the paused runtime: its clock would run out while a command gives the password.
-    let ((user, password), shells) = runtime(false)?
-        .block_on(async { Ok::<_, CommandError>((credentials(site).await?, shells(site, world, purpose).await?)) })?;
+    let ((user, password), shells, kubeconfigs) = runtime(false)?.block_on(async {
+        let (login, shells) = (credentials(site).await?, shells(site, world, purpose).await?);
+        Ok::<_, CommandError>((login, shells, kubeconfigs(&site.spec.guests).await))
+    })?;
     let simulated = world.map(open_world).transpose()?;
     let runtime = runtime(simulated.is_some())?;
     let result = runtime.block_on(async {
@@ -69,6 +73,7 @@ pub fn with_session<T>(
         };
         let result = match connected {
             Ok(fleet) => {
+                let fleet = fleet.with_guests(guests(kubeconfigs, network.as_ref()).await);
                 let fleet = match shells {
                     Some(shells) => fleet.with_shells(shells, network as Arc<dyn Dial>),
                     None => fleet,
@@ -172,6 +177,41 @@ async fn shells(site: &Document<Site>, world: Option<&Path>, purpose: Purpose) -
         Purpose::Reading => Ok(Some(shells)),
         Purpose::Changing => shells.with_credentials().await.map(Some).map_err(|error| of_shells(error, world)),
     }
+}
+
+/// What each guest cluster of the site is reached by, or why it is not. A cluster that cannot be reached
+/// refuses its hosts, and no others.
+async fn kubeconfigs(guests: &[Guest]) -> Vec<(String, Result<Access, String>)> {
+    let mut found = Vec::new();
+    for guest in guests {
+        found.push((guest.name.value.clone(), kubeconfig(guest).await));
+    }
+    found
+}
+
+async fn kubeconfig(guest: &Guest) -> Result<Access, String> {
+    let wrong = |error: &dyn std::error::Error| {
+        format!("cannot use its kubeconfig ({}): {}", guest.kubeconfig.place, chain(error))
+    };
+    let reference = guest.kubeconfig.value.as_str();
+    let secret: SecretRef = reference.parse().map_err(|error| wrong(&error))?;
+    let text = secret.resolve_text().await.map_err(|error| wrong(&error))?;
+    // Files that a kubeconfig names are relative to it.
+    let folder = reference.strip_prefix("file:").and_then(|path| Path::new(path).parent());
+    let context = guest.context.as_ref().map(|context| context.value.as_str());
+    Access::parse(text.expose_secret(), context, folder).map_err(|error| wrong(&error))
+}
+
+async fn guests(kubeconfigs: Vec<(String, Result<Access, String>)>, network: &dyn Network) -> Guests {
+    let mut guests = Guests::new();
+    for (name, access) in kubeconfigs {
+        let client = match access {
+            Ok(access) => Client::connect(&name, &access, network).await.map_err(|error| chain(&error)),
+            Err(why) => Err(why),
+        };
+        guests.add(&name, client);
+    }
+    guests
 }
 
 fn of_shells(error: ShellsError, world: Option<&Path>) -> CommandError {

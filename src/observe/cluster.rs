@@ -15,7 +15,7 @@ impl Fleet {
     pub async fn cluster(&self, host: &HostRef) -> Fact<ClusterView> {
         let parent = match self.vcenter().properties(&host.moref, &[path::PARENT]).await {
             Ok(content) => Properties::new(&content, HOST).fact(path::PARENT, decode::reference),
-            Err(error) => Fact::unknown(super::facts::chain(&error)),
+            Err(error) => Fact::unknown(crate::base::cause::chain(&error)),
         };
         let parents = BTreeMap::from([(host.cluster.clone(), parent)]);
         let mut read = self.clusters(&parents).await;

@@ -8,6 +8,7 @@ use super::fleet::Fleet;
 use super::host::{self, Partial};
 use super::paths;
 use super::vm;
+use crate::base::cause::chain;
 use crate::model::{
     Fact, HostFault, HostFaultKind, HostRecord, HostRef, HostService, Marker, MoRef, Observed, Package, RunningTask,
     VmRecord,
@@ -331,17 +332,6 @@ fn of_error(error: &Error) -> HostFault {
         HostFaultKind::Fault
     };
     HostFault { kind, message: chain(error) }
-}
-
-/// An error and its sources on one line: what is kept as data can't be followed later.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        said = format!("{said}: {source}");
-        next = source.source();
-    }
-    said
 }
 
 /// NVIDIA's packages, by the names and vendors seen in the field (vsphere-gpu §1.10, §1.11).

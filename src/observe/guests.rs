@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::facts::chain;
 use super::fleet::Fleet;
+use crate::base::cause::chain;
 use crate::k8s::Client;
 use crate::model::{Fact, GuestView, HostRecord, HostRef, NodeView, Observed, VmView, machine_key};
 

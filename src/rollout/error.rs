@@ -98,15 +98,3 @@ pub enum RunError {
 fn join(runs: &[RunId]) -> String {
     runs.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ")
 }
-
-/// An error and its causes on one line, to the deepest: for what is kept as text.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        said.push_str(": ");
-        said.push_str(&source.to_string());
-        next = source.source();
-    }
-    said
-}

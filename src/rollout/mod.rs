@@ -59,4 +59,4 @@ pub use state::{
     Asked, Blocked, ClosedNode, FoldError, HostState, Recordoned, RunState, Running, Stood, WhyClosed, fold,
 };
 
-use error::chain;
+use crate::base::cause::chain;

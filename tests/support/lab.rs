@@ -16,14 +16,15 @@ use std::sync::Arc;
 use poolwright::base::net::Network;
 use poolwright::document::Document;
 use poolwright::inventory::Site;
+use poolwright::k8s::{Access, Client};
 use poolwright::model::{Finding, HostRef, Observed, Severity};
-use poolwright::observe::{ConnectError, Fleet, Shells};
+use poolwright::observe::{ConnectError, Fleet, Guests, Shells};
 use poolwright::plan::{self, Plan};
 use poolwright::profile::{self, GpuPool, Resolved};
 use poolwright::rollout::{
     self, Engine, Entry, Interrupt, Raise, RunError, RunState, Sink, StateDir, Waiting, interrupt,
 };
-use poolwright::sim::{SimNetwork, World};
+use poolwright::sim::{SimNetwork, World, kubeconfig};
 use secrecy::SecretString;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -95,6 +96,18 @@ impl Lab {
         let password = SecretString::from(PASSWORD);
         let (site, clock) = (&self.site.spec, self.world.clock());
         let fleet = Fleet::connect(&self.site.name, site, USER, password, &network, clock).await?;
+        let mut guests = Guests::new();
+        for guest in &site.guests {
+            let path = guest.kubeconfig.as_str().strip_prefix("file:").unwrap();
+            let context = guest.context.as_ref().map(|context| context.value.as_str());
+            let access = Access::parse(&std::fs::read_to_string(path).unwrap(), context, None);
+            let client = match access {
+                Ok(access) => Client::connect(&guest.name, &access, &network).await.map_err(|error| error.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            guests.add(&guest.name, client);
+        }
+        let fleet = fleet.with_guests(guests);
         Ok(match site.shell.as_ref().and_then(|shell| Shells::of(shell).unwrap()) {
             Some(shells) => fleet.with_shells(shells.with_credentials().await.unwrap(), Arc::new(network)),
             None => fleet,
@@ -114,7 +127,7 @@ impl Lab {
     /// What is seen of the pools' hosts.
     pub async fn facts(&self, fleet: &Fleet) -> Observed {
         let resolved = self.resolve(fleet).await;
-        fleet.facts(&hosts(&resolved)).await
+        fleet.facts_and_nodes(&hosts(&resolved)).await
     }
 
     /// Everything up to the plan, on a session of its own.
@@ -125,7 +138,7 @@ impl Lab {
         let roster = fleet.roster().await.unwrap();
         let of_a_pool = |host: &HostRef| resolved.desired.pools.iter().any(|pool| *pool.cluster == host.cluster);
         let around: Vec<HostRef> = roster.hosts.into_iter().filter(of_a_pool).collect();
-        let observed = fleet.facts(&around).await;
+        let observed = fleet.facts_and_nodes(&around).await;
         let plan = plan::plan(&resolved.desired, &observed, &[], TOOL, fleet.now());
         fleet.close().await.unwrap();
         plan
@@ -166,11 +179,16 @@ impl Lab {
     }
 }
 
-/// In these documents the words KNOWN_HOSTS and ESX_PASSWORD become the names of files: with the host
-/// keys of the world, and with the password `lab`.
+/// In these documents the words KNOWN_HOSTS, ESX_PASSWORD and KUBECONFIG become the names of files: with the
+/// host keys of the world, with the password `lab`, and with the ways to its guest clusters.
 fn with_files(world: &World, documents: &str, folder: &Path) -> String {
     let mut documents = documents.to_owned();
-    for (word, content) in [("KNOWN_HOSTS", world.known_hosts()), ("ESX_PASSWORD", "lab".to_owned())] {
+    let files = [
+        ("KNOWN_HOSTS", world.known_hosts()),
+        ("ESX_PASSWORD", "lab".to_owned()),
+        ("KUBECONFIG", kubeconfig(world, &[])),
+    ];
+    for (word, content) in files {
         if !documents.contains(word) {
             continue;
         }
