@@ -16,22 +16,21 @@ pub(super) fn asked(accept: &str) -> bool {
 
 /// The table of these objects; `now` is for their age.
 pub(super) fn of(resource: &Resource, objects: &[Value], version: &str, now: Option<Timestamp>) -> Value {
-    let columns = columns(resource.plural);
-    let definitions: Vec<Value> = ["Name"]
-        .into_iter()
-        .chain(columns.iter().map(|(name, _)| *name))
-        .chain(["Age"])
-        .map(|name| {
-            let kind = if name == "Name" { "name" } else { "" };
-            json!({"name": name, "type": "string", "format": kind, "description": "", "priority": 0})
-        })
-        .collect();
+    let (columns, wide) = (columns(resource.plural), wide(resource.plural));
+    let define = |name: &str, priority: u32| {
+        let kind = if name == "Name" { "name" } else { "" };
+        json!({"name": name, "type": "string", "format": kind, "description": "", "priority": priority})
+    };
+    let names = ["Name"].into_iter().chain(columns.iter().map(|(name, _)| *name)).chain(["Age"]);
+    let mut definitions: Vec<Value> = names.map(|name| define(name, 0)).collect();
+    definitions.extend(wide.iter().map(|(name, _)| define(name, 1)));
     let rows: Vec<Value> = objects
         .iter()
         .map(|object| {
             let mut cells = vec![object["metadata"]["name"].clone()];
             cells.extend(columns.iter().map(|(_, cell)| cell(object)));
             cells.push(json!(age(text(object, "/metadata/creationTimestamp"), now)));
+            cells.extend(wide.iter().map(|(_, cell)| cell(object)));
             let shown = json!({
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
             });
@@ -86,6 +85,15 @@ fn columns(plural: &str) -> &'static [Column] {
             ("Attached", |one| one["status"]["attached"].clone()),
         ],
         "leases" => &[("Holder", |one| one["spec"]["holderIdentity"].clone())],
+        _ => &[],
+    }
+}
+
+/// Columns that `-o wide` adds.
+fn wide(plural: &str) -> &'static [Column] {
+    match plural {
+        "nodes" => &[("Internal-IP", |node| node["status"]["addresses"][0]["address"].clone())],
+        "pods" => &[("Node", |pod| json!(pod["spec"]["nodeName"].as_str().unwrap_or("<none>")))],
         _ => &[],
     }
 }
