@@ -18,5 +18,6 @@ mod drain;
 mod job;
 mod kubelet;
 mod lab;
+mod likeness;
 mod plane;
 mod proof;

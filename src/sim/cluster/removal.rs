@@ -35,6 +35,8 @@ pub(in crate::sim) enum Evicted {
     },
     /// Several budgets take the pod.
     Several,
+    /// It is not the pod that was meant.
+    Another,
 }
 
 impl Cluster<'_> {
@@ -101,8 +103,9 @@ impl Cluster<'_> {
         self.begin_deletion(at, removal.grace);
     }
 
-    /// Evicts a pod, if budgets allow it (kubernetes §1.5, pkg/registry/core/pod/storage/eviction.go).
-    pub fn evict(&mut self, at: &str, removal: &Removal) -> Evicted {
+    /// Evicts a pod, if budgets allow it (kubernetes §1.5, pkg/registry/core/pod/storage/eviction.go). They are
+    /// asked first, and count it as gone; only its deletion sees whether it is the pod that was `meant`.
+    pub fn evict(&mut self, at: &str, meant: bool, removal: &Removal) -> Evicted {
         let Some(pod) = self.guest.get(at).cloned() else { return Evicted::Done };
         let passes = finished(&pod) || deleting(&pod) || text(&pod, "/status/phase") == "Pending";
         let budgets = if passes { Vec::new() } else { self.budgets_of(&pod) };
@@ -133,6 +136,9 @@ impl Cluster<'_> {
                     });
                 }
             }
+        }
+        if !meant {
+            return Evicted::Another;
         }
         if !removal.dry_run {
             if !passes {

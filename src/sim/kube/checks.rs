@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::resources::Resource;
-use super::route::Ask;
+use super::route::{Ask, Verb};
 use super::status::ApiError;
 use crate::sim::world::guest::{items, number, set, text, unset};
 
@@ -181,13 +181,19 @@ pub(super) fn updatable(ask: &Ask, known: &Value, mut new: Value) -> Result<Valu
         )));
     }
     let (sent, uid) = (text(&new, "/metadata/uid"), text(known, "/metadata/uid"));
-    if !sent.is_empty() && sent != uid {
+    let another = !sent.is_empty() && sent != uid;
+    // A whole object names the one that it is to replace; a patch only changes a field of it.
+    if another && ask.verb != Verb::Patch {
         let why = format!("Precondition failed: UID in precondition: {sent}, UID in object meta: {uid}");
         return Err(ApiError::conflict(resource, name, &why));
     }
     let version = text(&new, "/metadata/resourceVersion");
     if !version.is_empty() && version != text(known, "/metadata/resourceVersion") {
         return Err(ApiError::modified(resource, name));
+    }
+    if another {
+        let why = format!("Invalid value: \"{sent}\": field is immutable");
+        return Err(ApiError::invalid(resource, name, "metadata.uid", &why));
     }
     for field in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         keep(&mut new, known, &["metadata", field]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::resources::Resource;
-use crate::sim::world::guest::set;
+use crate::sim::world::guest::{set, unset};
 
 /// An error of the API.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,14 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(resource, name)
     }
 
+    /// A precondition of a deletion does not hold: this one says the kind, where others say what the path says.
+    pub fn outdated(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.kind);
+        let mut error = Self::new(409, "Conflict", message).about(resource, name);
+        set(&mut error.details, &["kind"], json!(resource.kind));
+        error
+    }
+
     /// The version that was sent is not that of the object.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
@@ -53,16 +61,18 @@ impl ApiError {
     pub fn invalid(resource: &Resource, name: &str, field: &str, why: &str) -> Self {
         let message = format!("{} \"{name}\" is invalid: {field}: {why}", resource.kind);
         let mut error = Self::new(422, "Invalid", message).about(resource, name);
+        // Not what the path says, as in the others (NewInvalid).
+        set(&mut error.details, &["kind"], json!(resource.kind));
         set(&mut error.details, &["causes"], json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]));
         error
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Self::new(400, "BadRequest", message)
+        Self { details: Value::Null, ..Self::new(400, "BadRequest", message) }
     }
 
     pub fn unauthorized() -> Self {
-        Self::new(401, "Unauthorized", "Unauthorized")
+        Self { details: Value::Null, ..Self::new(401, "Unauthorized", "Unauthorized") }
     }
 
     pub fn no_such_path() -> Self {
@@ -125,10 +135,14 @@ impl ApiError {
 
     /// As the wire has it.
     pub fn body(&self) -> Value {
-        json!({
+        let mut body = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
             "reason": self.reason, "details": self.details, "code": self.code,
-        })
+        });
+        if self.details.is_null() {
+            unset(&mut body, &["details"]);
+        }
+        body
     }
 
     /// `Retry-After`.

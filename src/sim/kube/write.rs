@@ -111,14 +111,19 @@ impl Sent<'_> {
         }
     }
 
-    /// Whether what the caller knows of the object is still true.
+    /// Whether what the caller knows of the object is still true (apiserver, pkg/registry/rest/delete.go).
     fn preconditions(&self, options: &Value, known: &Value) -> Result<(), ApiError> {
-        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        for (field, word, happened) in
+            [("uid", "UID", "deleted and then recreated"), ("resourceVersion", "ResourceVersion", "modified")]
+        {
             let (wanted, is) =
                 (text(options, &format!("/preconditions/{field}")), text(known, &format!("/metadata/{field}")));
             if !wanted.is_empty() && wanted != is {
-                let why = format!("Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {is}");
-                return Err(ApiError::conflict(self.ask.resource, self.name(), &why));
+                let why = format!(
+                    "the {word} in the precondition ({wanted}) does not match the {word} in record ({is}). The object \
+                     might have been {happened}"
+                );
+                return Err(ApiError::outdated(self.ask.resource, self.name(), &why));
             }
         }
         Ok(())
@@ -158,9 +163,10 @@ impl Sent<'_> {
         }
         let known = self.known(cluster)?;
         let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-        self.preconditions(&options, &known)?;
-        Ok(match cluster.evict(&self.ask.key(), &self.removal(&options)) {
+        let meant = self.preconditions(&options, &known);
+        Ok(match cluster.evict(&self.ask.key(), meant.is_ok(), &self.removal(&options)) {
             Evicted::Done => (201, success(201)),
+            Evicted::Another => return meant.map(|()| (201, success(201))),
             Evicted::Several => (500, several_budgets()),
             Evicted::Blocked { pdb, needs, has } => {
                 let cause = format!("The disruption budget {pdb} needs {needs} healthy pods and has {has} currently");

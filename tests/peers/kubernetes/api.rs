@@ -24,8 +24,8 @@ impl Api {
         Self { client, server: format!("https://{address}"), token: token.to_owned() }
     }
 
-    /// The status and the body of an answer.
-    async fn ask(&self, method: Method, path: &str, media: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
+    /// What comes of a request.
+    pub async fn ask(&self, method: Method, path: &str, media: &str, body: Option<&Value>) -> reqwest::Result<Answer> {
         let mut request = self.client.request(method.clone(), format!("{}{path}", self.server));
         request = request.bearer_auth(&self.token).header("Content-Type", media);
         if let Some(body) = body {
@@ -155,10 +155,11 @@ pub enum Change {
     Gone,
 }
 
-struct Answer {
+/// An answer, whatever it is.
+pub struct Answer {
     asked: String,
-    status: u16,
-    text: String,
+    pub status: u16,
+    pub text: String,
 }
 
 impl Answer {

@@ -284,6 +284,7 @@ async fn a_drain_goes_on_when_its_api_server_was_restarted() {
     draining.until_waits_for("killed/web").await;
     let before = draining.client.pods_on(&a).await.unwrap().version;
     server.kill();
+    lab.api.patch(&format!("/api/v1/nodes/{a}"), &json!({"metadata": {"labels": {"meanwhile": "changed"}}})).await;
     // Its watch cannot be opened, and its reads find nobody until the server is back.
     draining.drain.wait(WAIT).await;
     let (round, ()) = tokio::join!(draining.round(), server.restart());

@@ -1,5 +1,8 @@
 //! A validation Job on one pinned node, which the lab's kubelet runs.
 
+use std::collections::BTreeMap;
+
+use poolwright::document::fill;
 use poolwright::k8s::{Error, JobLook, JobRun, Patched};
 use poolwright::model::RunId;
 use serde_json::{Value, json};
@@ -147,4 +150,27 @@ async fn a_job_of_another_is_neither_followed_nor_deleted() {
     job.tidy().await.unwrap();
     let path = format!("{}/{name}", validating.lab.list("jobs"));
     assert!(validating.lab.api.find(&path).await.is_some());
+}
+
+/// A field that a server does not know would be passed over, and a Job pass that asks for no GPU.
+#[tokio::test]
+async fn the_templates_that_we_ship_are_understood_to_the_last_field() {
+    let Some(lab) = Lab::start("shipped").await else { return };
+    let given: BTreeMap<&str, String> = [("image", "lab"), ("resource", "nvidia.com/gpu"), ("perNode", "4")]
+        .map(|(name, value)| (name, value.to_owned()))
+        .into();
+    let mut templates = 0;
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")).unwrap() {
+        let path = entry.unwrap().path();
+        let shown = path.display().to_string();
+        let (filled, _) = fill(&shown, &std::fs::read(&path).unwrap(), &given).unwrap();
+        let mut job = filled.value;
+        job["metadata"]["name"] = json!(path.file_stem().unwrap().to_str().unwrap());
+        job["metadata"]["namespace"] = json!(lab.name);
+        let made = lab.api.create(&format!("{}?fieldValidation=Strict&dryRun=All", lab.list("jobs")), &job).await;
+        let limits = &made["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"];
+        assert_eq!(limits["nvidia.com/gpu"], "4", "{shown}");
+        templates += 1;
+    }
+    assert!(templates > 0);
 }

@@ -201,7 +201,12 @@ impl ApiServer {
 
     /// The administrator's own client.
     pub fn api(&self) -> Api {
-        Api::new(&self.address(), &self.store.authority(), ADMIN)
+        self.api_of(ADMIN)
+    }
+
+    /// The client of whoever has this token.
+    pub fn api_of(&self, token: &str) -> Api {
+        Api::new(&self.address(), &self.store.authority(), token)
     }
 
     /// A kubeconfig for a bearer token.
