@@ -38,7 +38,7 @@ impl Client {
     pub async fn connect(name: &str, access: &Access, network: &dyn Network) -> Result<Self, Error> {
         let exchange = network.open(&access.endpoint).map_err(|source| Error::Net {
             cluster: name.to_owned(),
-            call: "open a connection".to_owned(),
+            call: "open a connection".into(),
             source,
         })?;
         Ok(Self { transport: Arc::new(Transport::new(name, access, exchange)) })

@@ -16,7 +16,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried, in words.
-        call: String,
+        call: Box<str>,
         /// Why.
         #[source]
         source: NetError,
@@ -27,7 +27,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// Why.
         #[source]
         source: CredentialError,
@@ -40,7 +40,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
     },
     /// The server forbids it, and does not say that it is ready: it may not know yet who may do what.
     #[error("cannot {call}: guest cluster {cluster} is not ready")]
@@ -48,7 +48,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// What it said.
         #[source]
         denied: Box<Error>,
@@ -59,7 +59,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// What the server says.
         #[source]
         refusal: Box<Refusal>,
@@ -80,7 +80,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// What is wrong with it.
         what: String,
     },
@@ -90,7 +90,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// What it shows.
         found: String,
     },
@@ -100,7 +100,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// What was tried.
-        call: String,
+        call: Box<str>,
         /// Why not.
         problem: String,
     },

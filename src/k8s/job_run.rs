@@ -189,7 +189,7 @@ impl JobRun {
     fn not_taken(&self, found: &str) -> Error {
         Error::NotTaken {
             cluster: self.client.name().to_owned(),
-            call: format!("create Job {}", self.title()),
+            call: format!("create Job {}", self.title()).into(),
             found: found.to_owned(),
         }
     }

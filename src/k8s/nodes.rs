@@ -180,7 +180,7 @@ impl Client {
                 let view = self.node_view(call, written)?;
                 if view.node.uid != node.uid || !taken(&view) {
                     let found = "the node that it then showed is not as it was written".to_owned();
-                    return Err(Error::NotTaken { cluster: self.name().to_owned(), call: call.to_owned(), found });
+                    return Err(Error::NotTaken { cluster: self.name().to_owned(), call: call.into(), found });
                 }
                 Ok(Patched::Done(Box::new(view)))
             }

@@ -98,7 +98,7 @@ impl Transport {
                 let ready = ready.map_err(|error| self.unsendable(call, error.to_string()))?;
                 match self.send_once(call, ready, CONTACT_DEADLINE).await {
                     Err(error) if error.is_retriable() || error.is_code(403) => {
-                        let (cluster, call) = (self.cluster.clone(), call.to_owned());
+                        let (cluster, call) = (self.cluster.clone(), call.into());
                         Err(Error::NotReady { cluster, call, denied: Box::new(denied) })
                     }
                     // It may have become ready in between. What was forbidden has done nothing.
@@ -124,11 +124,11 @@ impl Transport {
         };
         let result = tokio::time::timeout(deadline, running).await.unwrap_or_else(|_| {
             let source = NetError::Deadline { authority: self.authority.clone(), seconds: deadline.as_secs() };
-            Err(Error::Net { cluster: self.cluster.clone(), call: call.to_owned(), source })
+            Err(Error::Net { cluster: self.cluster.clone(), call: call.into(), source })
         });
         tracing::debug!(call, status = result.as_ref().ok().map(|(head, _)| head.status.as_u16()), "kubernetes");
         let (head, body) = result?;
-        let (cluster, call) = (self.cluster.clone(), call.to_owned());
+        let (cluster, call) = (self.cluster.clone(), call.into());
         match answer::read(head.status, &head.headers, &body) {
             Answer::Body => Ok(body),
             Answer::Elsewhere(location) => Err(Error::Redirected { cluster, location }),
@@ -200,16 +200,16 @@ impl Transport {
     }
 
     pub(super) fn decode(&self, call: &str, what: impl Into<String>) -> Error {
-        Error::Decode { cluster: self.cluster.clone(), call: call.to_owned(), what: what.into() }
+        Error::Decode { cluster: self.cluster.clone(), call: call.into(), what: what.into() }
     }
 
     pub(super) fn unsendable(&self, call: &str, problem: impl Into<String>) -> Error {
-        Error::Unsendable { cluster: self.cluster.clone(), call: call.to_owned(), problem: problem.into() }
+        Error::Unsendable { cluster: self.cluster.clone(), call: call.into(), problem: problem.into() }
     }
 
     /// What the client says of a request that has no answer.
     fn broken(&self, call: &str, error: BoxError) -> Error {
-        let (cluster, call) = (self.cluster.clone(), call.to_owned());
+        let (cluster, call) = (self.cluster.clone(), call.into());
         let authority = self.authority.clone();
         let error = match innermost(error).downcast::<CredentialError>() {
             Ok(source) => return Error::Credential { cluster, call, source: *source },

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::says;
 use super::script::kubeconfig;
 
+type Change = fn(&mut Value);
+
 fn parse(change: impl FnOnce(&mut Value)) -> Result<Access, AccessError> {
     let mut file: Value = serde_json::from_str(&kubeconfig(json!({ "token": "marked-t0ken" }))).unwrap();
     change(&mut file);
@@ -57,7 +59,7 @@ fn the_current_context_or_the_named_one_is_taken() {
 
 #[test]
 fn what_is_missing_is_named() {
-    let cases: [(&str, fn(&mut Value)); 12] = [
+    let cases: [(&str, Change); 12] = [
         ("the kubeconfig has no current-context; it has serve", |file| file["current-context"] = json!("")),
         ("the kubeconfig has no current-context; it has serve", |file| file["current-context"] = json!(null)),
         ("the kubeconfig has no current-context, and no context at all", |file| *file = json!({})),
@@ -196,7 +198,7 @@ fn an_exec_plugin_is_checked_before_it_is_run() {
     };
     assert!(parse(exec(|_| {})).is_ok(), "nothing is run yet");
     assert!(parse(exec(|exec| exec["interactiveMode"] = json!("IfAvailable"))).is_ok());
-    let cases: [(&str, fn(&mut Value)); 5] = [
+    let cases: [(&str, Change); 5] = [
         ("user `us` has no command of its exec plugin", |exec| exec["command"] = json!("")),
         ("apiVersion of the exec plugin of user `us` is not client.authentication.k8s.io/v1 or v1beta1", |exec| {
             exec["apiVersion"] = json!("client.authentication.k8s.io/v1alpha1");

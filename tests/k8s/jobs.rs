@@ -9,6 +9,8 @@ use super::script::{Reply, Server, list, not_found, status};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/gpu-check/jobs";
 
+type Change = fn(&mut Value);
+
 fn template() -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -252,7 +254,7 @@ async fn what_does_not_prove_this_node_is_no_success() {
         { "type": "Complete", "status": "True" }, { "type": "Failed", "status": "True", "reason": "DeadlineExceeded" },
     ] });
     let none = json!({ "conditions": condition("Complete", "") });
-    let cases: [(Value, fn(&mut Value)); 6] = [
+    let cases: [(Value, Change); 6] = [
         (complete(), |job| *job = json!(null)),
         (complete(), |job| job["spec"]["template"]["spec"]["nodeName"] = json!("node-2")),
         (complete(), |job| drop(job["spec"]["template"]["spec"].as_object_mut().unwrap().remove("nodeName"))),

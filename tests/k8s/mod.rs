@@ -4,6 +4,7 @@ mod access;
 mod credentials;
 mod drain;
 mod evict;
+mod garbled;
 mod jobs;
 mod nodes;
 mod pods;

@@ -1,11 +1,13 @@
 //! The client against the simulated cluster, over its wire and in its time.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use poolwright::base::clock::Clock;
+use poolwright::base::net::{NetError, RealNetwork};
 use poolwright::k8s::{Access, Client, Drain, Error, JobLook, JobRun, Patched, Release, Round};
 use poolwright::model::{Fact, NodeMark, NodeView, RunId};
-use poolwright::sim::{SimNetwork, World, kubeconfig};
+use poolwright::sim::{SimNetwork, World, kubeconfig, serve_guests};
 use serde_json::json;
 
 use super::nodes::mark;
@@ -233,4 +235,26 @@ async fn a_validation_job_passes_fails_and_waits() {
     let waits = lab.job("serve-1", 1, "none").await;
     let pull = |why: &String| why.contains("ImagePullBackOff") || why.contains("ErrImagePull");
     assert!(matches!(&waits, JobLook::Waiting { why } if pull(why)), "{waits:?}");
+}
+
+/// Over TLS and a port, as other vendors' clients reach it.
+#[tokio::test]
+async fn a_cluster_on_a_port_is_reached_by_its_kubeconfig() {
+    let lab = Lab::new("      workloads: [{name: web, nodes: [serve-1], grace: 0s}]", "").await;
+    let served = serve_guests(&lab.world, Ipv4Addr::LOCALHOST.into()).await.unwrap();
+    let access = Access::parse(&kubeconfig(&lab.world, &served), None, None).unwrap();
+    assert_eq!(access.authority(), served[0].served.addr.to_string());
+    let client = Client::connect("k8s", &access, &RealNetwork).await.unwrap();
+    assert_eq!(client.describe().await.unwrap().version, "v1.37.2");
+    let lab = Lab { client, ..lab };
+    let mut drain = lab.draining("serve-1").await;
+    let round = drain.round(lab.clock.now()).await.unwrap();
+    assert!(matches!(&round, Round::Busy { waiting_for } if waiting_for.len() == 1), "{round:?}");
+    // The watch tells of the eviction long before its time is over.
+    tokio::time::timeout(Duration::from_secs(30), drain.wait(Duration::from_secs(300))).await.unwrap();
+    let strange =
+        kubeconfig(&lab.world, &[]).replace("https://k8s.lab:6443", &format!("https://{}", served[0].served.addr));
+    let access = Access::parse(&strange, None, None).unwrap();
+    let error = Client::connect("k8s", &access, &RealNetwork).await.unwrap().describe().await.unwrap_err();
+    assert!(matches!(&error, Error::Net { source: NetError::Untrusted { .. }, .. }), "{error:?}");
 }
