@@ -221,6 +221,9 @@ rules! {
     GPU_STORAGE = ("PW-GPU-12", Error, false, "a mass storage controller is configured for passthrough");
     GPU_LABEL = ("PW-GPU-13", Error, false, "the host does not support labels of passthrough devices");
     GPU_OTHER_PENDING = ("PW-GPU-14", Error, false, "a reboot would activate what is pending on a device outside the pool");
+    GUEST_UNREAD = ("PW-GUEST-01", Error, false, "a guest cluster of the pool cannot be read, and a VM may be a node of it");
+    GUEST_NOT_LISTED = ("PW-GUEST-02", Error, false, "a node of a guest cluster that the pool does not list has to be stopped");
+    GUEST_OTHER = ("PW-GUEST-03", Warning, false, "a guest cluster that no pool lists cannot be read");
     HOST_VERSION = ("PW-HOST-01", Error, false, "vCenter or ESXi is older than 8.0.3");
     HOST_NOT_CONNECTED = ("PW-HOST-02", Error, false, "the host does not answer vCenter");
     HOST_UNREADABLE = ("PW-HOST-03", Error, false, "the host, or a property that decides, could not be read");
@@ -241,6 +244,16 @@ rules! {
     MIG_BESIDE = ("PW-MIG-02", Error, false, "a reboot would take MIG from a GPU outside the pool");
     MIG_NVLINK = ("PW-MIG-03", Info, false, "MIG-backed vGPUs have no NVLink");
     MIG_BEHIND = ("PW-MIG-04", Info, false, "MIG that waits on a board would go along behind passthrough");
+    NODE_IDENTITY = ("PW-NODE-01", Error, false, "it cannot be told which node a VM is, or on which boot");
+    NODE_UNIDENTIFIED = ("PW-NODE-02", Error, false, "a VM that has to be stopped may be a node that does not say where it runs");
+    NODE_OWNED = ("PW-NODE-03", Error, true, "a node whose VM has to be stopped has an owner that would start or replace it");
+    NODE_NOT_READY = ("PW-NODE-04", Error, true, "a node whose VM has to be stopped is not Ready");
+    NODE_DELETING = ("PW-NODE-05", Error, false, "a node whose VM has to be stopped is being deleted");
+    NODE_MARKED = ("PW-NODE-06", Error, false, "the mark of another run on a node");
+    NODE_CORDONED = ("PW-NODE-07", Info, false, "a node was cordoned before, and stays so");
+    NODE_LEFT_OFF = ("PW-NODE-08", Info, false, "an earlier run left the VM of a node off");
+    NODE_SICK = ("PW-NODE-09", Warning, false, "a node offers less than the pool expects, before anything is done");
+    NODE_DRIVER = ("PW-NODE-10", Warning, false, "the class of the guest driver changes under nodes");
     // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");

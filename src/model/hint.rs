@@ -26,6 +26,9 @@ impl Rule {
             "PW-DOC-07" | "PW-DOC-08" => "`poolwright discover` shows the clusters and their hosts",
             "PW-DOC-09" => "a host belongs to one pool: narrow one of the selectors, or use `except`",
             "PW-DOC-10" => "remove it, or correct the name: a host that should be left out may be in the pool",
+            "PW-DOC-12" => "name it under `guests` of the Site and, once, of the pool",
+            "PW-DOC-13" => "write it as device plugins do: `nvidia.com/gpu`",
+            "PW-DOC-14" => "see that the file is there, by its path from the working directory",
             "PW-DRV-01" | "PW-DRV-02" => {
                 "install the driver through the cluster's image; it is checked here, never installed"
             }
@@ -47,6 +50,9 @@ impl Rule {
             "PW-GPU-12" => "end its passthrough by hand: the host may have its datastores behind it",
             "PW-GPU-13" => "remove `label`, or update the host",
             "PW-GPU-14" => "settle by hand what is pending there, and plan again",
+            "PW-GUEST-01" => "see why it does not answer, or what the kubeconfig may not read, and plan again",
+            "PW-GUEST-02" => "list it under `guests` of the pool, with what its nodes offer and how they are validated",
+            "PW-GUEST-03" => "see why it does not answer: its nodes on these hosts would be stopped as any other VM",
             "PW-HOST-01" => "update vCenter and the host to 8.0.3 or later",
             "PW-HOST-02" => "see in vCenter why, and plan again when it is back",
             "PW-HOST-03" => "see what the user may not read, or whether the host answers, and plan again",
@@ -62,6 +68,18 @@ impl Rule {
             "PW-HOST-15" => "see what the user may not read; accept the finding if it need not be compared",
             "PW-HOST-16" => "see in vCenter where it is; leave it out with `except` if it is gone",
             "PW-MIG-02" => "bring them into a pool, or take MIG off on the host itself, then plan again",
+            "PW-NODE-01" => "see that each VM has its own BIOS UUID, and each node one VM; then plan again",
+            "PW-NODE-02" => "have the kubelet or the cloud provider report the machine, or delete nodes that are gone",
+            "PW-NODE-03" => "pause the owner first, then accept the finding",
+            "PW-NODE-04" => "bring it back, or accept the finding: its pods may not end, and the drain with them",
+            "PW-NODE-05" => "wait until it is gone, then plan again",
+            "PW-NODE-06" => {
+                "`poolwright status` shows runs and how to go on with them; a run that is gone: take the annotation off by hand"
+            }
+            "PW-NODE-09" => "it is not uncordoned before it offers what is expected: see why it does not now",
+            "PW-NODE-10" => {
+                "have the guests' driver and operator follow the mode: nodes are validated before they are uncordoned"
+            }
             "PW-POOL-02" => "bring the unavailable hosts back, or raise `rollout.maxUnavailable`",
             "PW-POOL-03" => "bring those hosts back first if the capacity is needed",
             "PW-SHELL-01" => "end lockdown mode for the change, or leave `shell` out of the Site: a person then types",

@@ -24,11 +24,13 @@ pub struct Around {
 }
 
 impl Around {
-    /// Whether what is around the host decides: a VM runs on it, or one that was stopped is not there.
+    /// Whether what is around the host decides: a VM runs on it, or one that was stopped, or is a node that we
+    /// marked, is not there.
     pub fn is_needed(record: &HostRecord, memory: &Memory) -> bool {
         let Ok(view) = &record.view else { return false };
         let here = |vm: &MoRef| view.vms.known().is_some_and(|vms| vms.iter().any(|found| found.moref == *vm));
-        powered_on_vms(view).is_ok_and(|vms| !vms.is_empty()) || memory.vms.iter().any(|vm| !here(vm))
+        let marked = memory.nodes.iter().map(|node| &node.vm);
+        powered_on_vms(view).is_ok_and(|vms| !vms.is_empty()) || memory.vms.iter().chain(marked).any(|vm| !here(vm))
     }
 
     /// For a host of which nothing around decides.
@@ -56,6 +58,8 @@ pub(super) struct Near<'a> {
     pub neighbours: Vec<&'a HostRecord>,
     /// `vgpu.hotmigrate.enabled`.
     pub hot_migrate: &'a Fact<bool>,
+    /// Guest clusters of the site by name.
+    pub guests: &'a BTreeMap<String, Fact<GuestView>>,
 }
 
 impl<'a> From<&'a Around> for Near<'a> {
@@ -64,6 +68,7 @@ impl<'a> From<&'a Around> for Near<'a> {
             cluster: around.cluster.as_ref(),
             neighbours: around.neighbours.iter().collect(),
             hot_migrate: &around.hot_migrate,
+            guests: &around.guests,
         }
     }
 }
@@ -115,6 +120,7 @@ impl<'a> Surroundings<'a> {
             Some(cluster) => cluster.as_ref(),
             None => Fact::unknown("the cluster was not read"),
         };
-        Near { cluster: seen, neighbours: Vec::new(), hot_migrate: &self.observed.hot_migrate }
+        let Observed { hot_migrate, guests, .. } = self.observed;
+        Near { cluster: seen, neighbours: Vec::new(), hot_migrate, guests }
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn unavailable<'a>(pool: &'a DesiredPool, record: impl Fn(&str) -> Op
         .filter_map(|pin| {
             let (reason, detail) = match record(&pin.host.path) {
                 None => (Reason::Unknown, Some("it is not there".to_owned())),
-                Some(record) => (reason(record), out_of_service(record)),
+                Some(record) => (reason(record), out_of_service(record, &pool.guests)),
             };
             let (host, pool) = (pin.host.name.clone(), pool.name.value.clone());
             Some(NotActed { host, pool, reason, detail: detail? })

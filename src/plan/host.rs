@@ -6,13 +6,14 @@ use super::blocks::{busy, not_connected};
 use super::device::{Devices, Gap, addresses, is_storage, named};
 use super::driver::{OLDEST, gates, version};
 use super::gate::unreadable_parity;
+use super::node_steps::Nodes;
 use super::seal::digest;
 use super::sheet::Sheet;
 use super::vms::Fates;
 use super::work::{Vms, Work};
 use super::{
-    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, outline, shell_findings,
-    vm_findings,
+    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, node_check, outline,
+    shell_findings, vm_findings,
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
@@ -422,7 +423,10 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
     let slow = sheet.take(rules, SlowFacts::of(view, devices));
     let ours = work.impact >= Impact::Maintenance && !stays;
     let closed = view.in_maintenance == Fact::Known(true);
-    let vms = Vms::of(&made.fates, &made.starts, |_| false);
+    let mut vms = Vms::of(&made.fates, &made.starts, |_| false);
+    let nodes = Nodes { rules: &pool.guests, ours: &[] };
+    nodes.close(&made.fates, |_| true, &mut vms);
+    nodes.open(&made.fates, &Memory::default(), view, &mut vms);
     let steps = sheet.take(rules, work.steps(view, closed, ours, &vms));
     let (uuid, slow, steps) = (uuid?, slow?, steps?);
     let most = work.most.min(pool.rollout.max_reboots.value).max(work.expected);
@@ -439,6 +443,7 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
         fates: made.fates,
         vms: pool.vms.clone(),
         guests: pool.guests.clone(),
+        accepted_nodes: node_check::acceptable(view),
         on_validation_failure: pool.rollout.on_validation_failure,
         steps: outline::steps(&steps, work, &reboots),
         minutes: outline::minutes(&steps, work, &reboots, &context.pace),

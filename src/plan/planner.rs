@@ -8,7 +8,9 @@ use super::around::Surroundings;
 use super::capacity::{capacity, unavailable};
 use super::forecast::forecast;
 use super::host::{Context, Judged, Outcome, judge};
-use super::{HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, offers, shell_findings};
+use super::{
+    HostPlan, Impact, Input, Limits, NotActed, Plan, Reason, UNTOLD, accept, node_findings, offers, shell_findings,
+};
 use crate::catalog;
 use crate::model::{
     Desired, DesiredPool, Fact, Finding, HostName, HostRecord, HostView, Marker, Observed, PlanId, Rule, Severity, are,
@@ -45,6 +47,8 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         pools.push((pool, out));
     }
     findings.extend(field(observed, &hosts));
+    let closes = hosts.iter().any(|host| host.impact >= Impact::Maintenance);
+    findings.extend(node_findings::of_others(desired.pools.iter(), observed, closes));
     let down: BTreeSet<&HostName> = pools.iter().flat_map(|(_, out)| out).map(|host| &host.host).collect();
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
@@ -178,9 +182,9 @@ fn reason(finding: &Finding) -> Reason {
         return Reason::Unknown;
     }
     let is = |rules: &[&Rule]| rules.iter().any(|rule| rule.id == finding.id.0);
-    if is(&[&Rule::HOST_IN_MAINTENANCE, &Rule::HOST_MARKED]) {
+    if is(&[&Rule::HOST_IN_MAINTENANCE, &Rule::HOST_MARKED, &Rule::NODE_MARKED]) {
         Reason::Held
-    } else if is(&[&Rule::HOST_UNREADABLE, &Rule::HOST_NOT_CONNECTED, &Rule::HOST_MISSING]) {
+    } else if is(&[&Rule::HOST_UNREADABLE, &Rule::HOST_NOT_CONNECTED, &Rule::HOST_MISSING, &Rule::GUEST_UNREAD]) {
         Reason::Unknown
     } else {
         Reason::Refused

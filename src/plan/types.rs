@@ -2,11 +2,13 @@
 //!
 //! Stored form: JSON in struct order, `id` = SHA-256 of the content with `id` empty.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, GuestRules, HostName, HostRef, MigKind, Mode,
+    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, GuestRules, HostName, HostRef, MigKind, Mode, NodeRef,
     OnValidationFailure, Package, PciAddress, PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
 };
 
@@ -107,6 +109,9 @@ pub struct HostPlan {
     /// Guest clusters whose nodes run on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestRules>,
+    /// Nodes that broke a rule when the plan was made, which somebody accepted: by the id of the rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted_nodes: BTreeMap<String, Vec<NodeRef>>,
     /// What to do if its nodes do not pass their gate.
     #[serde(default)]
     pub on_validation_failure: OnValidationFailure,

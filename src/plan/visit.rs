@@ -7,6 +7,7 @@ use super::device::{Devices, Gap, addresses};
 use super::gate::{device_digest, unreadable_parity};
 use super::group::grouped;
 use super::need::Need;
+use super::node_steps::{Nodes, moved};
 use super::slow::changes;
 use super::vms::{Fates, Scene, fates, restarts, suspended};
 use super::work::{Vms, Work, start};
@@ -58,6 +59,16 @@ pub enum Refusal {
         what: String,
         /// The VMs, in name order.
         vms: Vec<String>,
+        /// The bound.
+        most: u32,
+    },
+    /// More nodes of a guest cluster would go down than were approved.
+    #[error("{} of {cluster} would go down, the plan approves {most}: {}", counted(nodes.len(), "node"), nodes.join(", "))]
+    TooManyNodes {
+        /// The guest cluster.
+        cluster: String,
+        /// The nodes, in name order.
+        nodes: Vec<String>,
         /// The bound.
         most: u32,
     },
@@ -128,10 +139,10 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
         }
     }
     // On a host that was opened again a VM may be off that we stopped.
-    let vms = if ours || (!closed && !memory.vms.is_empty()) {
+    let vms = if ours || (!closed && !(memory.vms.is_empty() && memory.nodes.is_empty())) {
         // Somebody may use the host from the moment that it is open: what runs is not ours to judge then.
         let closes = ours && !closed && memory.maintenance != OurMaintenance::Leaving;
-        vms(host, view, memory, around, closes)?
+        vms(host, view, memory, around, (closes, closed))?
     } else {
         Vms::default()
     };
@@ -141,7 +152,8 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
     let steps = match memory.maintenance {
         // It came out of maintenance as we asked: only the gate of the open host is left.
         OurMaintenance::Leaving if !closed => work.opened(vms),
-        _ if work.is_empty() && !ours && !memory.begun && !memory.monitor_stopped => Vec::new(),
+        // Nodes that were cordoned for nothing are given back.
+        _ if work.is_empty() && !ours && !memory.begun && !memory.monitor_stopped => vms.starts,
         _ => work.steps(view, closed, ours, &vms)?,
     };
     if memory.baseline.is_none() && !steps.is_empty() {
@@ -150,14 +162,31 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
     Ok(Visit { impact, steps, reboots })
 }
 
-/// What becomes of VMs now, within the bounds of the plan. `closes`: the host is going to be closed.
-fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, closes: bool) -> Result<Vms, Refusal> {
-    let scene = Scene { rules: &host.vms, target: Some(&host.target), view, near: around.into(), stopped: &memory.vms };
-    let Fates { fates, mut starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
+/// What becomes of VMs now, within the bounds of the plan. `closes`: the host is going to be closed; `closed`: it is.
+fn vms(
+    host: &HostPlan,
+    view: &HostView,
+    memory: &Memory,
+    around: &Around,
+    (closes, closed): (bool, bool),
+) -> Result<Vms, Refusal> {
+    let scene = Scene {
+        rules: &host.vms,
+        target: Some(&host.target),
+        view,
+        near: around.into(),
+        stopped: &memory.vms,
+        guests: &host.guests,
+        ours: &memory.nodes,
+        accepted: &host.accepted_nodes,
+    };
+    let Fates { mut fates, mut starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
     // What was approved to stay off stays off, whatever room there is now.
     let stays_off =
         |vm: &MoRef| host.fates.iter().any(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }));
     starts.retain(|vm| !stays_off(vm));
+    let nodes = Nodes::of(host, memory);
+    nodes.remember(&mut fates);
     let mut lost = lost(host, view, memory, around)?;
     if closes {
         if let Some(gap) = gaps.into_iter().next() {
@@ -177,6 +206,14 @@ fn vms(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around, close
         |vm: &MoRef| view.vms.known().into_iter().flatten().any(|found| found.moref == *vm && is_off(&found.power));
     let mut vms = Vms::of(&fates, &starts, off);
     vms.starts.append(&mut lost);
+    if closes {
+        nodes.close(&fates, |vm| !off(vm), &mut vms);
+    } else if closed && !memory.begun {
+        // Whoever died between the last move and this look has not seen how the nodes took it.
+        let moves = host.fates.iter().filter(|fate| matches!(fate.fate, Fate::Moves { .. }));
+        vms.moved.extend(moves.filter_map(|fate| Some(moved(fate.node.as_ref()?, &fate.vm))));
+    }
+    nodes.open(&fates, memory, view, &mut vms);
     Ok(vms)
 }
 
@@ -196,6 +233,16 @@ fn within(bounds: &Bounds, fates: &[VmFate], lost: usize) -> Result<(), Refusal>
     }
     if moves > bounds.moves {
         return Err(Refusal::TooManyVms { what: "moved".to_owned(), vms: names(false), most: bounds.moves });
+    }
+    for (cluster, number) in Bounds::nodes(fates) {
+        let most = bounds.nodes.get(&cluster).copied().unwrap_or(0);
+        if number > most {
+            let down = fates.iter().filter(|fate| fate.fate.is_stopped()).filter_map(|fate| fate.node.as_ref());
+            let mut nodes: Vec<String> =
+                down.filter(|node| node.cluster == cluster).map(|node| node.name.clone()).collect();
+            nodes.sort();
+            return Err(Refusal::TooManyNodes { cluster, nodes, most });
+        }
     }
     Ok(())
 }

@@ -1,11 +1,13 @@
 //! Findings on the VMs of a host that is to be closed.
 
+use std::collections::BTreeMap;
+
 use super::after::After;
 use super::around::Near;
 use super::blocks::{own_vms, powered_on_vms, vm_label};
 use super::sheet::Sheet;
 use super::vms::{Against, Fates, Scene, fates, has_gpu, suspended};
-use super::{Fate, HostTarget, VmFate, drs};
+use super::{Fate, HostTarget, VmFate, drs, node_findings};
 use crate::model::{Fact, HostView, MoRef, PowerState, Rule, counted};
 
 /// The rules that need the VMs that are powered on. What cannot be read of one may be each of them.
@@ -19,21 +21,36 @@ const ON_RULES: &[&Rule] = &[
     &Rule::VM_POWERED_OFF,
 ];
 
+/// The rules that are about nodes.
+const NODE_RULES: &[&Rule] = &[
+    &Rule::GUEST_UNREAD,
+    &Rule::GUEST_NOT_LISTED,
+    &Rule::NODE_IDENTITY,
+    &Rule::NODE_UNIDENTIFIED,
+    &Rule::NODE_OWNED,
+    &Rule::NODE_NOT_READY,
+    &Rule::NODE_DELETING,
+    &Rule::NODE_MARKED,
+];
+
 /// The rules that need the list of VMs.
 const VM_RULES: &[&Rule] = &[&Rule::HOST_UNREADABLE, &Rule::HOST_SUSPENDED_VM, &Rule::HOST_OFF_VM, &Rule::GPU_IN_USE];
 
 /// Findings on VMs, for a change that closes the host, and what becomes of those that are powered on.
 /// Without a target every VM with a GPU counts as one that would not start.
 pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, near: Near) -> Fates {
-    let rules: Vec<&Rule> = VM_RULES.iter().chain(ON_RULES).copied().collect();
+    let rules: Vec<&Rule> = VM_RULES.iter().chain(ON_RULES).chain(NODE_RULES).copied().collect();
     unread(sheet, view, &near);
-    let scene = Scene { rules: &sheet.pool.vms, target, view, near, stopped: &[] };
+    let accepted = BTreeMap::new();
+    let (rules_of, guests) = (&sheet.pool.vms, sheet.pool.guests.as_slice());
+    let scene = Scene { rules: rules_of, target, view, near, stopped: &[], guests, ours: &[], accepted: &accepted };
     let Some(mut made) = sheet.take(&rules, fates(&scene)) else { return Fates::default() };
     refusals(sheet, std::mem::take(&mut made.against));
     for gap in &made.gaps {
         sheet.unread(ON_RULES, gap);
     }
     left_off(sheet, &made.fates);
+    node_findings::judge(sheet, view, target, &made.fates);
     idle(sheet, view, target);
     in_use(sheet, view);
     made
@@ -53,8 +70,8 @@ fn unread(sheet: &mut Sheet, view: &HostView, near: &Near) {
 
 /// One finding for each rule, with a line for each VM.
 fn refusals(sheet: &mut Sheet, against: Vec<Against>) {
-    for rule in ON_RULES {
-        let of_rule: Vec<&Against> = against.iter().filter(|one| one.rule == *rule).collect();
+    for rule in ON_RULES.iter().chain(NODE_RULES).copied() {
+        let of_rule: Vec<&Against> = against.iter().filter(|one| one.rule == rule).collect();
         let Some(first) = of_rule.first() else { continue };
         let message = match of_rule.len() {
             1 => first.why.clone(),
@@ -69,12 +86,16 @@ fn refusals(sheet: &mut Sheet, against: Vec<Against>) {
                 finding.evidence.push(line.clone());
             }
         }
-        sheet.add(finding.hint(hint(rule)));
+        sheet.add(match hint(rule) {
+            Some(hint) => finding.hint(hint),
+            None => finding,
+        });
     }
 }
 
-fn hint(rule: &Rule) -> &'static str {
-    match rule.id {
+/// What to do, nearer than the rule says.
+fn hint(rule: &Rule) -> Option<&'static str> {
+    Some(match rule.id {
         id if id == Rule::VM_DIRECT_PATH.id => "stop it, or let `vms.mayStop` select it",
         id if id == Rule::VM_WOULD_BE_MOVED.id => "let `vms.mayMove` select it, or move or stop it before",
         id if id == Rule::VM_NO_EVACUATION.id => {
@@ -85,8 +106,9 @@ fn hint(rule: &Rule) -> &'static str {
         }
         id if id == Rule::VM_OWNED.id => "have its owner stop it, then plan again",
         id if id == Rule::VM_NO_TOOLS.id => "start VMware Tools in the guest, or stop it by hand",
-        _ => "let `vms.mayStop` select it, or take the setting off the VM",
-    }
+        id if id == Rule::VM_POWERED_OFF.id => "let `vms.mayStop` select it, or take the setting off the VM",
+        _ => return None,
+    })
 }
 
 /// VMs that are stopped for good.

@@ -10,16 +10,19 @@
 //!                                             stops ◄─ yes ─ would it start again? ─ no ─► left off, or refused
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::after::{After, guest, mmio, start_order};
 use super::around::Near;
 use super::blocks::{own_vms, powered_on_vms, vm_label, vm_name};
 use super::device::Gap;
 use super::drs::{self, Moves};
 use super::room::Room;
-use super::{Fate, HostTarget, VmFate};
+use super::{Fate, HostTarget, NodeMemory, VmFate, node_check};
 use crate::catalog::catalog;
 use crate::model::{
-    Fact, HostName, HostView, MoRef, OnMismatch, PowerState, Rule, ToolsStatus, VmGpuDevice, VmRules, VmView,
+    Fact, GuestRules, HostName, HostView, MoRef, NodeRef, OnMismatch, PowerState, Rule, ToolsStatus, VmGpuDevice,
+    VmRules, VmView,
 };
 
 /// What DRS moves in a second: about what a link of 10 Gbit/s carries. Nobody measured this fleet.
@@ -37,6 +40,12 @@ pub(super) struct Scene<'a> {
     pub near: Near<'a>,
     /// VMs that this visit stopped already.
     pub stopped: &'a [MoRef],
+    /// The guest clusters of the pool.
+    pub guests: &'a [GuestRules],
+    /// Nodes that carry our mark.
+    pub ours: &'a [NodeMemory],
+    /// Nodes by the id of a rule that they broke when the plan was made, which somebody accepted.
+    pub accepted: &'a BTreeMap<String, Vec<NodeRef>>,
 }
 
 /// Why a host is not closed because of a VM.
@@ -125,6 +134,7 @@ impl Fates {
             Fact::Absent => &[],
             Fact::Unknown { why } => return Err(gap("the devices", why.clone())),
         };
+        self.against.extend(node_check::any_way(vm, scene));
         let stays =
             |rule, why: String| Ok(Some(Way::Stays(Against { rule, why: format!("{name}: {why}"), seen: Vec::new() })));
         if let Some(device) = devices.iter().find(|device| !matches!(device, VmGpuDevice::Vgpu { .. })) {
@@ -191,11 +201,14 @@ impl Fates {
             Fact::Unknown { why } => {
                 return Err(gap("whether the pool lets it be stopped, by the folder or name", &why));
             }
+            // It may be a node that a selector takes: said already.
+            Fact::Known(false) | Fact::Absent if node_check::is_untold(vm, scene) => return Ok(false),
             Fact::Known(false) | Fact::Absent => {
                 self.against.push(stays.clone());
                 return Ok(false);
             }
         }
+        self.against.extend(node_check::stopped(vm, scene));
         let mut against = |rule, why: String| {
             self.against.push(Against { rule, why: format!("{name}: {why}"), seen: vec![stays.why.clone()] });
             Ok(false)

@@ -182,6 +182,7 @@ impl Work {
         if !closed && ours {
             steps.extend(vms.close());
         }
+        steps.extend(vms.moved.iter().cloned());
         self.stage(&self.now, &mut steps);
         if self.now.reboots() {
             let boot_before = *Gap::need(&view.boot_time, "runtime.bootTime")?;
@@ -296,11 +297,15 @@ impl Work {
 /// The steps of the VMs around those of the host.
 #[derive(Debug, Default)]
 pub(super) struct Vms {
+    /// [`Step::CordonNode`] and [`Step::DrainNode`] for the nodes whose VMs are stopped.
+    pub drains: Vec<Step>,
+    /// [`Step::AwaitNode`] for the nodes whose VMs DRS moves away.
+    pub moved: Vec<Step>,
     /// VMs that DRS moves away.
     pub moves: Vec<Moving>,
     /// [`Step::StopVm`] for each VM that is on and has to be off.
     pub stops: Vec<Step>,
-    /// [`Step::StartVm`] for each VM that is off, or will be, and starts again.
+    /// [`Step::StartVm`] for each VM that is off, or will be, and starts again; with what brings nodes back.
     pub starts: Vec<Step>,
 }
 
@@ -324,9 +329,9 @@ impl Vms {
         steps
     }
 
-    /// Close first, stop second (DESIGN §6): a host that enters maintenance takes no VM any more.
+    /// Drained before anything of the host is disturbed. Close first, stop second (DESIGN §6): a host that enters maintenance takes no VM any more.
     fn close(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let mut steps = self.drains.clone();
         if !self.stops.is_empty() {
             let stops = u32::try_from(self.stops.len()).unwrap_or(u32::MAX);
             steps.push(Step::StartClosing { moves: self.moves.clone(), stops });

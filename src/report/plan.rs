@@ -61,6 +61,7 @@ pub fn summary(plan: &Plan) -> Text {
             )
             .and(Tone::Plain, person_in_all(plan))
             .and(Tone::Plain, vms_in_all(plan))
+            .and(Tone::Plain, nodes::in_all(plan))
     };
     for (reason, words, tone) in [
         (Reason::Converged, "as the profiles want it", Tone::Good),
@@ -207,6 +208,7 @@ fn detail(paper: &mut Paper, host: &HostPlan) {
         paper.item(2, "kept as they are, compared before and after: ", others.join(", "));
     }
     fates(paper, host);
+    nodes::of_host(paper, host);
     for (number, step) in host.steps.iter().enumerate() {
         let perhaps = if step.perhaps { Text::toned(Tone::Warn, "perhaps: ") } else { Text::default() };
         paper.item(2, format!("{:>2}. ", number + 1), perhaps.and(Tone::Plain, &step.does));
@@ -319,6 +321,8 @@ fn not_acted(paper: &mut Paper, hosts: &[NotActed]) {
     }
     paper.table(2, &table);
 }
+
+mod nodes;
 
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ pub(super) fn allows(pool: &DesiredPool, host: &HostRef, now: &Observed) -> Resu
     let mut counted = 1;
     for pin in &pool.hosts {
         let why = match now.hosts.get(&pin.host.path) {
-            Some(record) if pin.host.moref == host.moref => out_of_service(record),
-            Some(record) => out_of_service(record).or_else(|| about_to_be(record)),
+            Some(record) if pin.host.moref == host.moref => out_of_service(record, &pool.guests),
+            Some(record) => out_of_service(record, &pool.guests).or_else(|| about_to_be(record)),
             // Nobody says that it is in service.
             None => Some("was not found".to_owned()),
         };

@@ -88,7 +88,11 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
     let vms = |scene: super::vms::Scene| (desired(vec![scene.pool.clone()]), scene.fleet());
     let (moves, moving) = vms(super::vms::Scene::new());
     let (fates, of_each_fate) = vms(super::vm_visits::scene());
+    let (nodes, with_nodes) = super::nodes::Scene::new().parts();
+    let (odd, with_odd_nodes) = super::nodes::odd().parts();
     vec![
+        ("nodes", nodes, with_nodes),
+        ("odd nodes", odd, with_odd_nodes),
         ("moves", moves, moving),
         ("fates", fates, of_each_fate),
         ("rich", desired(vec![rich]), fleet(vec![("esx-01", busy_host()), ("esx-02", busy_host())])),

@@ -70,6 +70,7 @@ fn cases() -> Vec<Case> {
     let mut cases = of_hosts();
     cases.extend(super::vms::cases());
     cases.extend(super::mig::cases());
+    cases.extend(super::nodes::cases());
     cases
 }
 
@@ -302,7 +303,7 @@ fn of_hosts() -> Vec<Case> {
     ]
 }
 
-fn accept(id: &str, until: &str, hosts: &[&str]) -> Accept {
+pub fn accept(id: &str, until: &str, hosts: &[&str]) -> Accept {
     Accept {
         finding: text(30, id),
         hosts: hosts.iter().map(|host| At::new((*host).into(), place(31))).collect(),
@@ -325,7 +326,7 @@ fn each_finding_is_made_at_a_line_and_says_what_was_found() {
         }
         let finding = plan.findings.iter().find(|finding| finding.id.0 == id).unwrap();
         assert!(
-            finding.place.is_some() || ["PW-SITE-01", "PW-VM-10", "PW-SHELL-05"].contains(&id),
+            finding.place.is_some() || ["PW-SITE-01", "PW-VM-10", "PW-SHELL-05", "PW-GUEST-03"].contains(&id),
             "{id} has no place"
         );
         if plan.desired.pools[0].hosts.len() > 1 {

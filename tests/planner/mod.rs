@@ -8,6 +8,7 @@ mod gate;
 mod mig;
 mod mig_vms;
 mod node_gate;
+mod nodes;
 mod random;
 mod slots;
 mod transitions;

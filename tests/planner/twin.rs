@@ -1,14 +1,16 @@
 //! A pure twin of one host, and of the engine that visits it. It knows the readings that nobody could
 //! verify (vsphere-gpu §6, open questions) and nothing of what the planner wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use poolwright::model::{
-    Fact, GpuShellView, GraphicsConfig, GraphicsType, HostView, MigKind, MoRef, PciAddress, PciId, PowerState,
-    RunningTask, ShellView, ShellWay, Switch, VgpuMode, VmGpuDevice, VmView,
+    Fact, GpuShellView, GraphicsConfig, GraphicsType, HostView, MigKind, MoRef, NodeMark, NodePhase, NodeView,
+    PciAddress, PciId, PowerState, RunId, RunningTask, ShellView, ShellWay, Switch, VgpuMode, VmGpuDevice, VmView,
 };
-use poolwright::plan::{Around, Check, HostPlan, Memory, Refusal, Step, Verify, Visit, baseline, visit};
+use poolwright::plan::{
+    Around, Check, HostPlan, Memory, NodeEnd, NodeMemory, Refusal, Step, Verify, Visit, baseline, visit,
+};
 
 use crate::support::seen::{A100, known, record};
 
@@ -72,6 +74,18 @@ pub struct Twin {
     pub monitor: bool,
     /// A board forgets at the boot what was set.
     pub forgets: bool,
+    /// Nodes on which nothing is left, and those that passed each half of their gate in this visit.
+    pub nodes: TwinNodes,
+}
+
+/// What was done to nodes, by UID.
+#[derive(Debug, Clone, Default)]
+pub struct TwinNodes {
+    drained: BTreeSet<String>,
+    awaited: BTreeSet<String>,
+    validated: BTreeSet<String>,
+    /// Boots of all nodes.
+    boots: u32,
 }
 
 impl Twin {
@@ -88,7 +102,17 @@ impl Twin {
             .map(|(address, on)| (address, (on, on)))
             .collect();
         let around = Around::nothing();
-        Self { view, readings, around, reboots: 0, log: Vec::new(), mig, monitor: true, forgets: false }
+        Self {
+            view,
+            readings,
+            around,
+            reboots: 0,
+            log: Vec::new(),
+            mig,
+            monitor: true,
+            forgets: false,
+            nodes: TwinNodes::default(),
+        }
     }
 
     /// Where the GPU keeps MIG.
@@ -191,6 +215,12 @@ impl Twin {
             }
             Step::StopVm { vm, .. } => {
                 assert!(!known(&mut self.view.tasks).is_empty(), "stopped on a host that does not close");
+                if let Some(node) = self.node(vm) {
+                    let uid = node.node.uid.clone();
+                    assert!(node.unschedulable && node.mark.known().is_some(), "{uid} is stopped and not cordoned");
+                    node.ready = Fact::unknown("NodeStatusUnknown");
+                    assert!(self.nodes.drained.contains(&uid), "{uid} is stopped and not drained");
+                }
                 self.vm(vm).power = Fact::Known(PowerState::Off);
                 known(&mut self.view.graphics_active).iter_mut().for_each(|state| state.vms.retain(|user| user != vm));
             }
@@ -233,13 +263,95 @@ impl Twin {
             }
             Step::Reboot { .. } => self.reboot(),
             Step::VerifyHost => {}
-            node => assert!(node.works_on().is_none(), "this host has no nodes: {node}"),
+            node => self.on_node(node),
         }
         Ok(())
     }
 
     fn vm(&mut self, vm: &MoRef) -> &mut VmView {
         known(&mut self.view.vms).iter_mut().find(|found| found.moref == *vm).unwrap()
+    }
+
+    /// The node that a VM is, wherever it runs.
+    fn node(&mut self, vm: &MoRef) -> Option<&mut NodeView> {
+        let others = self.around.neighbours.iter_mut().map(|other| other.view.as_mut().unwrap().as_mut());
+        let mut vms = std::iter::once(&mut self.view).chain(others).flat_map(|view| known(&mut view.vms));
+        match &mut vms.find(|found| found.moref == *vm)?.node {
+            Fact::Known(node) => Some(node),
+            Fact::Absent | Fact::Unknown { .. } => None,
+        }
+    }
+
+    /// All nodes with our mark, as a resume finds them on the live cluster.
+    pub fn marked(&self) -> Vec<NodeMemory> {
+        let others = self.around.neighbours.iter().map(|other| other.view.as_ref().unwrap().as_ref());
+        let vms = std::iter::once(&self.view).chain(others).flat_map(|view| view.vms.known().unwrap());
+        let marked = vms.filter_map(|vm| {
+            let node = vm.node.known()?;
+            let mark = node.marked().known()?.clone();
+            Some(NodeMemory { node: node.node.clone(), vm: vm.moref.clone(), mark })
+        });
+        marked.collect()
+    }
+
+    fn on_node(&mut self, step: &Step) {
+        let wanted = step.works_on().unwrap().clone();
+        let vms = self.view.vms.known().unwrap().iter();
+        let others = self.around.neighbours.iter().flat_map(|other| other.view.as_ref().unwrap().vms.known().unwrap());
+        let is = |vm: &&VmView| vm.node.known().is_some_and(|node| node.node == wanted);
+        let vm = vms.chain(others).find(is).expect("the VM of the node").moref.clone();
+        let here = self.view.vms.known().unwrap().iter().any(|found| found.moref == vm);
+        let node = self.node(&vm).unwrap();
+        match step {
+            Step::CordonNode { .. } => {
+                assert_eq!(node.mark, Fact::Absent, "{wanted} is marked twice");
+                let mark = NodeMark {
+                    v: NodeMark::VERSION,
+                    run: RunId("01JDOURS".into()),
+                    plan: "plan".into(),
+                    host: "host".into(),
+                    vm: vm.id.clone(),
+                    phase: NodePhase::Draining,
+                    was_unschedulable: node.unschedulable,
+                    since: "2026-11-30T20:00:00Z".parse().unwrap(),
+                    deadline: "2026-11-30T20:30:00Z".parse().unwrap(),
+                    boot: node.boot_id.known().unwrap().clone(),
+                    gpus: *node.count("nvidia.com/gpu").known().unwrap(),
+                };
+                (node.unschedulable, node.mark) = (true, Fact::Known(serde_json::to_string(&mark).unwrap()));
+            }
+            Step::DrainNode { timeout_s, .. } => {
+                assert!(node.unschedulable && node.mark.known().is_some(), "{wanted} is drained and not cordoned");
+                assert_eq!(*timeout_s, 1800);
+                self.nodes.drained.insert(wanted.uid);
+            }
+            Step::AwaitNode { stopped, .. } => {
+                assert_eq!(node.ready, Fact::Known(true), "{wanted} does not come back");
+                let booted = node.boot_id != Fact::Known(format!("boot-1-{}", wanted.name));
+                assert_eq!(*stopped, booted, "{wanted}: the boot is another one iff the VM was stopped");
+                assert!(here || !stopped, "{wanted} runs elsewhere");
+                self.nodes.awaited.insert(wanted.uid);
+            }
+            Step::ValidateNode { .. } => {
+                assert!(self.nodes.awaited.contains(&wanted.uid), "{wanted} is validated before it is back");
+                self.nodes.validated.insert(wanted.uid);
+            }
+            Step::UncordonNode { leave, .. } => {
+                let mark = node.marked().known().expect("our mark").clone();
+                node.mark = Fact::Absent;
+                match leave {
+                    NodeEnd::LeftOff => {
+                        node.left_off = true;
+                        assert_ne!(node.ready, Fact::Known(true), "{wanted} runs, and is left off");
+                    }
+                    NodeEnd::Open => {
+                        node.unschedulable = mark.was_unschedulable;
+                        assert!(self.nodes.validated.contains(&wanted.uid), "{wanted} is uncordoned and not validated");
+                    }
+                }
+            }
+            other => panic!("{other} is no step of a node"),
+        }
     }
 
     /// DRS moves what runs, and the host is in maintenance mode.
@@ -289,6 +401,11 @@ impl Twin {
             }
         }
         self.vm(vm).power = Fact::Known(PowerState::On);
+        self.nodes.boots += 1;
+        let boots = self.nodes.boots;
+        if let Some(node) = self.node(vm) {
+            (node.ready, node.boot_id) = (Fact::Known(true), Fact::Known(format!("boot-again-{boots}")));
+        }
     }
 
     fn store(&mut self, sent: GraphicsConfig) {
@@ -382,6 +499,8 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
     memory.baseline.get_or_insert_with(|| baseline(host, &twin.view));
     'visits: for _ in 0..20 {
         twin.view.shell = Fact::Absent;
+        memory.nodes = twin.marked();
+        (twin.nodes.awaited, twin.nodes.validated) = Default::default();
         let planned = visit(host, &record(host.host.name.as_str(), twin.view.clone()), memory, &twin.around)?;
         visits.push(planned.clone());
         // All that will be stopped is written down before the first is.
@@ -393,6 +512,17 @@ pub fn run(twin: &mut Twin, host: &HostPlan, memory: &mut Memory, death: Death) 
             }
         }
         for step in &planned.steps {
+            if step.works_on().is_some() {
+                memory.started(step);
+                twin.effect(step).unwrap();
+                effects += 1;
+                if matches!(death, Death::After(last) if last == effects) {
+                    return Ok(visits);
+                }
+                memory.done(step);
+                memory.nodes = twin.marked();
+                continue;
+            }
             twin.look(step, memory);
             match step.check(host, &twin.view, memory) {
                 Check::AlreadyDone { .. } if matches!(step, Step::Reboot { .. }) => {

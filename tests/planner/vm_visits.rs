@@ -3,7 +3,9 @@
 use poolwright::model::{
     At, Fact, GpuSelect, HostView, MoRef, OnMismatch, PowerState, RunningTask, VgpuSize, VmGpuDevice, VmView,
 };
-use poolwright::plan::{Around, Check, Fate, HostPlan, Memory, OurMaintenance, Refusal, Step, Verify, Visit, visit};
+use poolwright::plan::{
+    Around, Check, Fate, HostPlan, Memory, NodeEnd, OurMaintenance, Refusal, Step, Verify, Visit, visit,
+};
 
 use super::findings::make;
 use super::twin::{Death, PLAIN, Twin, run};
@@ -62,7 +64,7 @@ fn go(plan: &HostPlan, view: &HostView, memory: &Memory, around: &Around) -> Res
 }
 
 /// The steps of VMs, and those around them, in words.
-fn words(visit: &Visit) -> Vec<String> {
+pub fn words(visit: &Visit) -> Vec<String> {
     let name = |step: &Step| match step {
         Step::StartClosing { moves, stops } => format!("start closing, {} move, {stops} stop", moves.len()),
         Step::StopVm { name, .. } => format!("stop {name}"),
@@ -77,6 +79,7 @@ fn words(visit: &Visit) -> Vec<String> {
         Step::DrainNode { node, .. } => format!("drain {}", node.name),
         Step::AwaitNode { node, .. } => format!("await {}", node.name),
         Step::ValidateNode { node } => format!("validate {}", node.name),
+        Step::UncordonNode { node, leave: NodeEnd::LeftOff } => format!("leave off {}", node.name),
         Step::UncordonNode { node, .. } => format!("uncordon {}", node.name),
     };
     visit.steps.iter().map(name).collect()

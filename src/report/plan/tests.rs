@@ -1,7 +1,8 @@
 use super::*;
 use crate::model::{
-    AssignmentPolicy, At, Desired, Fact, Finding, GraphicsType, HostRef, MoRef, Mode, OnValidationFailure, Pace, Place,
-    PlanId, Product, Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize, VmGpuDevice, VmRules,
+    AssignmentPolicy, At, Desired, Expect, Fact, Finding, GraphicsType, GuestRules, HostRef, JobTemplate, MoRef, Mode,
+    NodeRef, OnValidationFailure, Pace, Place, PlanId, Product, Rule, ShellWay, SiteIdentity, VgpuMode, VgpuSize,
+    VmGpuDevice, VmRules,
 };
 use crate::plan::{
     Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots,
@@ -90,6 +91,7 @@ fn host(name: &str) -> HostPlan {
         fates: fates(),
         bounds: Bounds { stops: 4, moves: 4, ..Bounds::default() },
         vms: VmRules::default(),
+        accepted_nodes: BTreeMap::new(),
         guests: Vec::new(),
         on_validation_failure: OnValidationFailure::CloseHost,
         steps: vec![
@@ -210,4 +212,41 @@ fn a_mode_that_stays_is_not_shown_as_a_change() {
     gpus(&mut paper, &host);
     let text = paper.render(false);
     assert!(text.contains("passthrough (label train) (kept)\n") && !text.contains("->"), "{text}");
+}
+
+/// What becomes of nodes, by guest cluster: which go down, how they come back, what moves on.
+#[test]
+fn nodes_are_told_by_their_guest_cluster() {
+    let text = |value: &str| At::new(value.to_owned(), Place { file: "p.yaml".into(), line: 30, column: 5 });
+    let mut host = host("esx-1");
+    for (fate, node) in host.fates.iter_mut().zip(["web-1", "serve-1", "old-1"]) {
+        let cluster = "k8s-serve".to_owned();
+        fate.node = Some(NodeRef { cluster, name: node.to_owned(), uid: format!("uid-{node}") });
+    }
+    host.bounds.nodes = BTreeMap::from([("k8s-serve".to_owned(), 2)]);
+    host.guests = vec![GuestRules {
+        cluster: text("k8s-serve"),
+        expect: Expect { resource: text("nvidia.com/gpu"), per_node: At { value: 2, place: text("").place } },
+        drain_timeout_s: 45 * 60,
+        validate: vec![JobTemplate { file: text("templates/add.yaml"), job: serde_json::Value::Null }],
+    }];
+    let mut paper = Paper::new();
+    nodes::of_host(&mut paper, &host);
+    assert_eq!(
+        paper.render(false).split_whitespace().collect::<Vec<_>>().join(" "),
+        "nodes of k8s-serve: serve-1: cordoned, drained in at most 45 min each, stopped; uncordoned once Ready with 2 \
+         nvidia.com/gpu, validated by templates/add.yaml nodes of k8s-serve left off: old-1: cordoned and \
+         drained; cordoned still at the end, the VM off nodes that move as they run: web-1 of k8s-serve: neither \
+         cordoned nor drained; looked at after the move nodes down at most: 2 of k8s-serve; if one does not pass its \
+         gate, the host is closed again"
+    );
+    let mut plan = a_plan();
+    plan.hosts = vec![host];
+    let head: Vec<String> = self::text(&plan).split_whitespace().map(str::to_owned).collect();
+    assert!(head.join(" ").contains("Cordoned and drained: 2 nodes of k8s-serve."), "{head:?}");
+    // Jobs are not everybody's.
+    plan.hosts[0].guests[0].validate.clear();
+    let mut paper = Paper::new();
+    nodes::of_host(&mut paper, &plan.hosts[0]);
+    assert!(paper.render(false).contains("no Job validates"), "{}", paper.render(false));
 }

@@ -1,0 +1,134 @@
+//! What speaks against stopping or moving a VM because of the node that it is.
+
+use std::collections::BTreeMap;
+
+use super::blocks::vm_name;
+use super::vms::{Against, Scene};
+use crate::model::{Fact, HostView, NodeRef, NodeView, Rule, VmView};
+
+/// What is against the host being closed with this VM on it, whatever becomes of the VM.
+pub(super) fn any_way(vm: &VmView, scene: &Scene) -> Vec<Against> {
+    let name = vm_name(vm);
+    match &vm.node {
+        Fact::Unknown { why } => vec![against(&Rule::NODE_IDENTITY, format!("{name}: which node it is: {why}"))],
+        Fact::Absent => unread(&name, scene),
+        Fact::Known(node) => marked(&name, node, scene).into_iter().collect(),
+    }
+}
+
+/// Whether the VM may be a node of a cluster that cannot be read.
+pub(super) fn is_untold(vm: &VmView, scene: &Scene) -> bool {
+    vm.node == Fact::Absent && !unread("", scene).is_empty()
+}
+
+/// What is against this VM being stopped. What somebody accepted when the plan was made is not.
+pub(super) fn stopped(vm: &VmView, scene: &Scene) -> Vec<Against> {
+    let name = vm_name(vm);
+    match &vm.node {
+        // Said already.
+        Fact::Unknown { .. } => Vec::new(),
+        Fact::Absent => unidentified(&name, scene),
+        Fact::Known(node) => of_node(&name, node, scene),
+    }
+}
+
+/// The rules that somebody may accept, with the nodes of the host that they are about.
+pub(super) fn acceptable(view: &HostView) -> BTreeMap<String, Vec<NodeRef>> {
+    let nodes = view.vms.known().into_iter().flatten().filter_map(|vm| vm.node.known());
+    let mut found: BTreeMap<String, Vec<NodeRef>> = BTreeMap::new();
+    for node in nodes {
+        for (rule, _) in irregular(node) {
+            found.entry(rule.id.to_owned()).or_default().push(node.node.clone());
+        }
+    }
+    found
+}
+
+fn against(rule: &'static Rule, why: String) -> Against {
+    Against { rule, why, seen: Vec::new() }
+}
+
+/// A VM that is no node may be one of a cluster that cannot be read.
+fn unread(name: &str, scene: &Scene) -> Vec<Against> {
+    let unread = scene.guests.iter().filter_map(|rules| {
+        let why = match scene.near.guests.get(&rules.cluster.value) {
+            Some(Fact::Known(_)) => return None,
+            Some(Fact::Unknown { why }) => why.as_str(),
+            Some(Fact::Absent) | None => "it was not asked",
+        };
+        let message = format!("{name} may be a node of {}, which cannot be read: {why}", rules.cluster);
+        Some(against(&Rule::GUEST_UNREAD, message))
+    });
+    unread.collect()
+}
+
+/// A VM that is no node may be one that does not say which machine it runs on.
+fn unidentified(name: &str, scene: &Scene) -> Vec<Against> {
+    let nameless = scene.guests.iter().filter_map(|rules| {
+        let view = scene.near.guests.get(&rules.cluster.value)?.known()?;
+        let message = format!(
+            "{name} may be a node of {}: {} of it do not say which machine they run on",
+            rules.cluster,
+            view.unidentified.join(", ")
+        );
+        (!view.unidentified.is_empty()).then(|| against(&Rule::NODE_UNIDENTIFIED, message))
+    });
+    nameless.collect()
+}
+
+/// The mark of another run, of whatever age.
+fn marked(name: &str, node: &NodeView, scene: &Scene) -> Option<Against> {
+    if scene.ours.iter().any(|own| own.node == node.node) {
+        return None;
+    }
+    let why = match node.marked() {
+        Fact::Absent => return None,
+        Fact::Known(mark) => format!("run {} has marked it: {} since {:.0}", mark.run, mark.phase, mark.since),
+        Fact::Unknown { why } => why,
+    };
+    Some(against(&Rule::NODE_MARKED, format!("{name}, the node {}: {why}", node.node)))
+}
+
+fn of_node(name: &str, node: &NodeView, scene: &Scene) -> Vec<Against> {
+    let label = format!("{name}, the node {}", node.node);
+    let mut found = Vec::new();
+    if !scene.guests.iter().any(|rules| rules.cluster.value == node.node.cluster) {
+        let why = format!("{label}: the pool does not list this guest cluster, so it would be stopped without a drain");
+        found.push(against(&Rule::GUEST_NOT_LISTED, why));
+    }
+    if node.deleting {
+        found.push(against(&Rule::NODE_DELETING, format!("{label}: it is being deleted")));
+    }
+    match &node.boot_id {
+        Fact::Known(_) => {}
+        Fact::Absent => found.push(against(&Rule::NODE_IDENTITY, format!("{label}: its kubelet tells no boot id"))),
+        Fact::Unknown { why } => found.push(against(&Rule::NODE_IDENTITY, format!("{label}: its boot id: {why}"))),
+    }
+    let accepted = |rule: &Rule| scene.accepted.get(rule.id).is_some_and(|nodes| nodes.contains(&node.node));
+    // A node that carries our mark is not Ready once its VM is off.
+    let ours = scene.ours.iter().any(|own| own.node == node.node);
+    for (rule, why) in irregular(node).into_iter().filter(|(rule, _)| !ours && !accepted(rule)) {
+        found.push(against(rule, format!("{label}: {why}")));
+    }
+    found
+}
+
+/// What somebody may accept of a node whose VM is stopped.
+fn irregular(node: &NodeView) -> Vec<(&'static Rule, String)> {
+    let mut found = Vec::new();
+    match &node.machine {
+        Fact::Absent => {}
+        Fact::Known(machine) => {
+            let why = format!("the Machine {machine} of Cluster API owns it, and would start or replace it");
+            found.push((&Rule::NODE_OWNED, why));
+        }
+        Fact::Unknown { why } => found.push((&Rule::NODE_OWNED, format!("whether a Machine owns it: {why}"))),
+    }
+    match &node.ready {
+        Fact::Known(true) => {}
+        Fact::Known(false) => found.push((&Rule::NODE_NOT_READY, "it is not Ready".to_owned())),
+        Fact::Absent => found.push((&Rule::NODE_NOT_READY, "its kubelet says nothing of Ready".to_owned())),
+        Fact::Unknown { why } => found.push((&Rule::NODE_NOT_READY, format!("whether it is Ready: {why}"))),
+    }
+    found
+}

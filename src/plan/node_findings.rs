@@ -1,0 +1,121 @@
+//! What is good to know of the nodes of a host that is to be closed.
+
+use super::blocks::{powered_on_vms, vm_name};
+use super::device::Gap;
+use super::sheet::Sheet;
+use super::{Fate, HostTarget, VmFate};
+use crate::model::{DesiredPool, Fact, Finding, GraphicsType, HostView, Mode, NodeView, Observed, Rule, counted};
+
+/// Findings on the nodes that these fates are about.
+pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, fates: &[VmFate]) {
+    untold(sheet, view);
+    let node = |fate: &VmFate| {
+        let vm = view.vms.known()?.iter().find(|vm| vm.moref == fate.vm)?;
+        vm.node.known().map(|node| node.as_ref().clone())
+    };
+    let nodes: Vec<(&VmFate, NodeView)> = fates.iter().filter_map(|fate| Some((fate, node(fate)?))).collect();
+    let stopped: Vec<&NodeView> =
+        nodes.iter().filter(|(fate, _)| fate.fate.is_stopped()).map(|(_, node)| node).collect();
+    let names = |of: &[&NodeView]| of.iter().map(|node| node.node.to_string()).collect::<Vec<_>>().join(", ");
+    let cordoned: Vec<&NodeView> = stopped.iter().copied().filter(|node| node.unschedulable).collect();
+    if !cordoned.is_empty() {
+        let message = format!("cordoned before, and left so at the end: {}", names(&cordoned));
+        sheet.add(sheet.here(&Rule::NODE_CORDONED, message));
+    }
+    let left: Vec<&NodeView> = nodes.iter().map(|(_, node)| node).filter(|node| node.left_off).collect();
+    if !left.is_empty() {
+        let message = format!("an earlier run left the VMs of these nodes off: {}", names(&left));
+        sheet.add(sheet.here(&Rule::NODE_LEFT_OFF, message));
+    }
+    sick(sheet, &stopped);
+    let on_gpu: Vec<&(&VmFate, NodeView)> = nodes.iter().filter(|(fate, _)| !fate.gpus.is_empty()).collect();
+    if !on_gpu.is_empty() && target.is_some_and(|target| changes_class(target, view)) {
+        let message = format!(
+            "the GPUs change between passthrough and vGPU, so the guest driver's class changes, too, for {}",
+            counted(on_gpu.len(), "node")
+        );
+        let mut finding = sheet.here(&Rule::NODE_DRIVER, message);
+        finding.evidence = on_gpu.iter().map(|(fate, node)| format!("{}: {}", node.node, end(fate))).collect();
+        sheet.add(finding);
+    }
+}
+
+/// Where it cannot be told which node a VM is, nothing of these can be.
+fn untold(sheet: &mut Sheet, view: &HostView) {
+    let rules = [&Rule::NODE_CORDONED, &Rule::NODE_LEFT_OFF, &Rule::NODE_SICK, &Rule::NODE_DRIVER];
+    for vm in powered_on_vms(view).unwrap_or_default() {
+        if let Fact::Unknown { why } = &vm.node {
+            sheet.unread(&rules, &Gap { what: format!("which node {} is", vm_name(vm)), why: why.clone() });
+        }
+    }
+}
+
+/// How the node of a VM ends.
+fn end(fate: &VmFate) -> &'static str {
+    match fate.fate {
+        Fate::Moves { .. } => "its VM moves to GPUs as they are now",
+        Fate::Stops { .. } => "it has to pass its gate before it is uncordoned",
+        Fate::LeftOff { .. } => "its VM stays off, and the node cordoned",
+    }
+}
+
+/// Nodes that offer less than expected before anything was done.
+fn sick(sheet: &mut Sheet, stopped: &[&NodeView]) {
+    let short = |node: &&NodeView| {
+        let rules = sheet.pool.guests.iter().find(|rules| rules.cluster.value == node.node.cluster)?;
+        let (resource, expected) = (&rules.expect.resource, u64::from(rules.expect.per_node.value));
+        match node.count(resource) {
+            Fact::Known(now) if now >= expected => None,
+            Fact::Known(now) => Some(format!("{}: allocatable {resource} {now}, expected {expected}", node.node)),
+            Fact::Absent => Some(format!("{}: it tells no allocatable {resource}", node.node)),
+            Fact::Unknown { why } => Some(format!("{}: {why}", node.node)),
+        }
+    };
+    let lines: Vec<String> = stopped.iter().filter_map(short).collect();
+    if !lines.is_empty() {
+        let message = format!("{} less than the pool expects, before anything is done", offers(lines.len()));
+        let mut finding = sheet.here(&Rule::NODE_SICK, message);
+        finding.evidence = lines;
+        sheet.add(finding);
+    }
+}
+
+fn offers(nodes: usize) -> String {
+    if nodes == 1 { "1 node offers".to_owned() } else { format!("{nodes} nodes offer") }
+}
+
+/// Whether a GPU changes between passthrough and vGPU: a guest has another driver then (case A27).
+fn changes_class(target: &HostTarget, view: &HostView) -> bool {
+    let passed = |address| {
+        let states = view.passthru.known().into_iter().flatten();
+        states.filter(|state| state.address == address).any(|state| state.active || state.enabled)
+    };
+    let shared = |address| {
+        let states = view.graphics_active.known().into_iter().flatten();
+        states.filter(|state| state.address == address).any(|state| state.graphics_type == GraphicsType::SharedDirect)
+    };
+    target.gpus.iter().any(|gpu| match gpu.mode {
+        Mode::Passthrough { .. } => shared(gpu.address),
+        Mode::Vgpu { .. } | Mode::MigVgpu => passed(gpu.address),
+    })
+}
+
+/// Guest clusters of the site that no pool lists and that cannot be read: where they have nodes on the hosts,
+/// these are taken for any other VM.
+pub(super) fn of_others<'a>(
+    pools: impl Iterator<Item = &'a DesiredPool>,
+    observed: &Observed,
+    closes: bool,
+) -> Vec<Finding> {
+    let listed: Vec<&str> = pools.flat_map(|pool| &pool.guests).map(|rules| rules.cluster.value.as_str()).collect();
+    let unread = observed.guests.iter().filter(|(name, _)| closes && !listed.contains(&name.as_str()));
+    unread
+        .filter_map(|(name, view)| match view {
+            Fact::Known(_) | Fact::Absent => None,
+            Fact::Unknown { why } => {
+                let message = format!("the guest cluster {name}, which no pool lists, cannot be read");
+                Some(Finding::new(&Rule::GUEST_OTHER, message).seen(why.clone()))
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,74 @@
+//! What a plan does to nodes of guest clusters.
+
+use std::collections::BTreeMap;
+
+use crate::model::OnValidationFailure;
+use crate::plan::{Fate, HostPlan, Plan, VmFate};
+use crate::report::{Paper, Text, Tone, words};
+
+/// How many nodes go down, by guest cluster; nothing where none does.
+pub(super) fn in_all(plan: &Plan) -> String {
+    let mut down: BTreeMap<&str, usize> = BTreeMap::new();
+    for fate in plan.hosts.iter().flat_map(|host| &host.fates).filter(|fate| fate.fate.is_stopped()) {
+        if let Some(node) = &fate.node {
+            *down.entry(&node.cluster).or_default() += 1;
+        }
+    }
+    let words: Vec<String> =
+        down.into_iter().map(|(cluster, number)| format!("{} of {cluster}", words::count(number, "node"))).collect();
+    if words.is_empty() { String::new() } else { format!(" Cordoned and drained: {}.", words.join(", ")) }
+}
+
+/// The nodes on a host, by guest cluster: what is done with them, and how they come back.
+pub(super) fn of_host(paper: &mut Paper, host: &HostPlan) {
+    for rules in &host.guests {
+        let cluster = rules.cluster.value.as_str();
+        let stopped = named(host, cluster, |fate| matches!(fate, Fate::Stops { .. }));
+        if !stopped.is_empty() {
+            let files: Vec<&str> = rules.validate.iter().map(|job| job.file.as_str()).collect();
+            let validated = match files.as_slice() {
+                [] => "no Job validates them".to_owned(),
+                files => format!("validated by {}", files.join(", ")),
+            };
+            let text = format!(
+                "cordoned, drained in at most {} min each, stopped; uncordoned once Ready with {} {}, {validated}",
+                rules.drain_timeout_s.div_ceil(60),
+                rules.expect.per_node,
+                rules.expect.resource,
+            );
+            paper.item(
+                2,
+                format!("nodes of {cluster}: "),
+                Text::toned(Tone::Warn, stopped.join(", ")).and(Tone::Plain, format!(": {text}")),
+            );
+        }
+        let left = named(host, cluster, |fate| matches!(fate, Fate::LeftOff { .. }));
+        if !left.is_empty() {
+            let text = Text::toned(Tone::Bad, left.join(", "))
+                .and(Tone::Plain, ": cordoned and drained; cordoned still at the end, the VM off");
+            paper.item(2, format!("nodes of {cluster} left off: "), text);
+        }
+    }
+    let moved = host.fates.iter().filter(|fate| matches!(fate.fate, Fate::Moves { .. }));
+    let moved: Vec<String> = moved.filter_map(|fate| fate.node.as_ref()).map(ToString::to_string).collect();
+    if !moved.is_empty() {
+        let text = "neither cordoned nor drained; looked at after the move";
+        paper.item(2, "nodes that move as they run: ", format!("{}: {text}", moved.join(", ")));
+    }
+    if !host.bounds.nodes.is_empty() {
+        let bounds: Vec<String> =
+            host.bounds.nodes.iter().map(|(cluster, most)| format!("{most} of {cluster}")).collect();
+        let closes = match host.on_validation_failure {
+            OnValidationFailure::CloseHost => "closed again",
+            OnValidationFailure::KeepOpen => "left open, its nodes cordoned",
+        };
+        let text = format!("{}; if one does not pass its gate, the host is {closes}", bounds.join(", "));
+        paper.item(2, "nodes down at most: ", text);
+    }
+}
+
+/// Names of the nodes of a cluster whose VMs have such a fate.
+fn named(host: &HostPlan, cluster: &str, is: impl Fn(&Fate) -> bool) -> Vec<String> {
+    let of = |fate: &&VmFate| is(&fate.fate) && fate.node.as_ref().is_some_and(|node| node.cluster == cluster);
+    host.fates.iter().filter(of).filter_map(|fate| Some(fate.node.as_ref()?.name.clone())).collect()
+}
