@@ -101,14 +101,11 @@ fn changes_class(target: &HostTarget, view: &HostView) -> bool {
 }
 
 /// Guest clusters of the site that no pool lists and that cannot be read: where they have nodes on the hosts,
-/// these are taken for any other VM.
-pub(super) fn of_others<'a>(
-    pools: impl Iterator<Item = &'a DesiredPool>,
-    observed: &Observed,
-    closes: bool,
-) -> Vec<Finding> {
-    let listed: Vec<&str> = pools.flat_map(|pool| &pool.guests).map(|rules| rules.cluster.value.as_str()).collect();
-    let unread = observed.guests.iter().filter(|(name, _)| closes && !listed.contains(&name.as_str()));
+/// these are taken for any other VM. Nothing is said where all hosts are `converged`.
+pub(super) fn of_others(pools: &[DesiredPool], observed: &Observed, converged: bool) -> Vec<Finding> {
+    let guests = pools.iter().flat_map(|pool| &pool.guests);
+    let listed: Vec<&str> = guests.map(|rules| rules.cluster.value.as_str()).collect();
+    let unread = observed.guests.iter().filter(|(name, _)| !converged && !listed.contains(&name.as_str()));
     unread
         .filter_map(|(name, view)| match view {
             Fact::Known(_) | Fact::Absent => None,

@@ -47,8 +47,8 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         pools.push((pool, out));
     }
     findings.extend(field(observed, &hosts));
-    let closes = hosts.iter().any(|host| host.impact >= Impact::Maintenance);
-    findings.extend(node_findings::of_others(desired.pools.iter(), observed, closes));
+    let converged = hosts.is_empty() && not_acted.iter().all(|host| host.reason == Reason::Converged);
+    findings.extend(node_findings::of_others(&desired.pools, observed, converged));
     let down: BTreeSet<&HostName> = pools.iter().flat_map(|(_, out)| out).map(|host| &host.host).collect();
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
