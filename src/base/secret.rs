@@ -21,6 +21,10 @@ use super::logging;
 /// mistaken path.
 const LONGEST: u64 = 64 * 1024;
 
+/// The longest document with credentials in it that is read, in bytes: a kubeconfig has some kilobytes for
+/// each cluster, mostly certificates, and people keep a hundred of them in one file.
+const LONGEST_DOCUMENT: u64 = 1 << 20;
+
 /// How long an `exec:` command may take. Helpers that unlock a store or ask for a touch of a key
 /// need some seconds; a minute is past every one that still works.
 const EXEC_DEADLINE: Duration = Duration::from_secs(60);
@@ -152,7 +156,7 @@ impl SecretRef {
     /// # Errors
     /// [`SecretError`]; it names the reference and never the value.
     pub async fn resolve(&self) -> Result<SecretString, SecretError> {
-        let secret = self.value(self.read().await?)?;
+        let secret = self.value(self.read(LONGEST).await?)?;
         logging::hide(&secret);
         Ok(secret)
     }
@@ -162,11 +166,7 @@ impl SecretRef {
     /// # Errors
     /// As [`SecretRef::resolve`].
     pub async fn resolve_text(&self) -> Result<SecretString, SecretError> {
-        let fail = |problem| SecretError::Value { reference: self.clone(), problem };
-        let text = String::from_utf8(self.read().await?).map_err(|_| fail("is not UTF-8"))?;
-        if text.len() as u64 > LONGEST {
-            return Err(fail("is longer than 64 KiB"));
-        }
+        let text = self.text(LONGEST, "is longer than 64 KiB").await?;
         // A log is written line by line; the lines that frame a key are no secret.
         for line in text.lines().filter(|line| !line.starts_with("-----")) {
             logging::hide(&SecretString::from(line));
@@ -174,14 +174,29 @@ impl SecretRef {
         Ok(SecretString::from(text))
     }
 
-    async fn read(&self) -> Result<Vec<u8>, SecretError> {
+    /// Reads a document of which parts are secret, as it is: a kubeconfig. Who understands it hides those
+    /// parts from the log.
+    ///
+    /// # Errors
+    /// As [`SecretRef::resolve`].
+    pub async fn resolve_document(&self) -> Result<SecretString, SecretError> {
+        self.text(LONGEST_DOCUMENT, "is longer than 1 MiB").await.map(SecretString::from)
+    }
+
+    async fn text(&self, limit: u64, too_long: &'static str) -> Result<String, SecretError> {
+        let fail = |problem| SecretError::Value { reference: self.clone(), problem };
+        let text = String::from_utf8(self.read(limit).await?).map_err(|_| fail("is not UTF-8"))?;
+        if text.len() as u64 > limit { Err(fail(too_long)) } else { Ok(text) }
+    }
+
+    async fn read(&self, limit: u64) -> Result<Vec<u8>, SecretError> {
         match self {
             Self::Env(name) => match std::env::var_os(name) {
                 Some(value) => Ok(value.into_encoded_bytes()),
                 None => Err(SecretError::Env { name: name.clone(), problem: "is not set" }),
             },
-            Self::File(path) => files::read_stream(path, LONGEST).map_err(|source| SecretError::File { source }),
-            Self::Exec(words) => run(words).await,
+            Self::File(path) => files::read_stream(path, limit).map_err(|source| SecretError::File { source }),
+            Self::Exec(words) => run(words, limit).await,
         }
     }
 
@@ -206,20 +221,25 @@ impl SecretRef {
     }
 }
 
-async fn run(words: &[String]) -> Result<Vec<u8>, SecretError> {
+async fn run(words: &[String], limit: u64) -> Result<Vec<u8>, SecretError> {
     let Some((program, arguments)) = words.split_first() else {
         unreachable!("a command is parsed from text that is not blank, so it has a first word");
     };
-    output_of(tokio::process::Command::new(program).args(arguments), program).await
+    output_of(tokio::process::Command::new(program).args(arguments), program, limit).await
 }
 
-/// What a command that gives a credential prints, at most 64 KiB. It can ask nobody anything.
+/// What a command that gives a credential prints, at most two bytes more than `limit`, so that too much
+/// of it can be told. It can ask nobody anything.
 ///
 /// Must not be called in a paused runtime: its clock would run out while the command runs.
 ///
 /// # Errors
 /// [`SecretError`] if it cannot be run, fails or does not end; it says nothing of what was printed.
-pub async fn output_of(command: &mut tokio::process::Command, program: &str) -> Result<Vec<u8>, SecretError> {
+pub async fn output_of(
+    command: &mut tokio::process::Command,
+    program: &str,
+    limit: u64,
+) -> Result<Vec<u8>, SecretError> {
     let spawn = |source| SecretError::Spawn { program: program.to_owned(), source };
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().map_err(spawn)?;
     let Some(stdout) = child.stdout.take() else {
@@ -227,7 +247,7 @@ pub async fn output_of(command: &mut tokio::process::Command, program: &str) -> 
     };
     let mut bytes = Vec::new();
     let whole = async {
-        stdout.take(LONGEST + 2).read_to_end(&mut bytes).await?;
+        stdout.take(limit + 2).read_to_end(&mut bytes).await?;
         child.wait().await
     };
     match tokio::time::timeout(EXEC_DEADLINE, whole).await {
@@ -269,6 +289,19 @@ mod tests {
         files::replace(&path, b"MARKED\xff").unwrap();
         let error = SecretRef::File(path).resolve_text().await.unwrap_err();
         assert!(!format!("{error} {error:?}").contains("MARKED"));
+    }
+
+    #[tokio::test]
+    async fn a_document_may_be_longer_than_a_credential() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config");
+        let document = "a: kubeconfig\n".repeat(10_000);
+        files::replace(&path, document.as_bytes()).unwrap();
+        assert_eq!(SecretRef::File(path.clone()).resolve_document().await.unwrap().expose_secret(), document);
+        assert!(SecretRef::File(path.clone()).resolve_text().await.is_err());
+        assert!(!logging::redact("a: kubeconfig").contains("[hidden]"), "most of it is no secret");
+        files::replace(&path, document.repeat(10).as_bytes()).unwrap();
+        assert!(SecretRef::File(path).resolve_document().await.is_err());
     }
 
     #[tokio::test]

@@ -195,7 +195,7 @@ async fn kubeconfig(guest: &Guest) -> Result<Access, String> {
     };
     let reference = guest.kubeconfig.value.as_str();
     let secret: SecretRef = reference.parse().map_err(|error| wrong(&error))?;
-    let text = secret.resolve_text().await.map_err(|error| wrong(&error))?;
+    let text = secret.resolve_document().await.map_err(|error| wrong(&error))?;
     // Files that a kubeconfig names are relative to it.
     let folder = reference.strip_prefix("file:").and_then(|path| Path::new(path).parent());
     let context = guest.context.as_ref().map(|context| context.value.as_str());

@@ -16,7 +16,8 @@ use crate::base::files::{self, FileError};
 use crate::base::logging;
 use crate::base::secret::{SecretError, output_of};
 
-/// Longest token in a file, in bytes: one that carries all the groups of somebody has some KB.
+/// Longest token in a file, and longest answer of a plugin, in bytes: a token that carries all the groups of
+/// somebody has some KB.
 const LONGEST: u64 = 64 << 10;
 
 /// How we show who we are, beside a client certificate.
@@ -118,7 +119,7 @@ impl Plugin {
         let mut command = Command::new(&self.command);
         command.args(&self.arguments).stderr(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value.expose_secret())));
-        let output = output_of(&mut command, &self.command).await;
+        let output = output_of(&mut command, &self.command, LONGEST).await;
         let output = output.map_err(|source| CredentialError::Plugin { command: self.command.clone(), source })?;
         let whence = || format!("the exec plugin `{}`", self.command);
         let fail = |problem| CredentialError::NoToken { whence: whence(), problem };
