@@ -13,6 +13,7 @@
 
 mod access;
 mod api;
+mod between;
 mod cordon;
 mod drain;
 mod job;

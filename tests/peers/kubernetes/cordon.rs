@@ -5,7 +5,8 @@ use poolwright::model::{Fact, NodeMark, NodeView};
 use serde_json::{Value, json};
 
 use super::api::Change;
-use super::lab::{Lab, connect, mark, register};
+use super::between::Between;
+use super::lab::{Lab, connect, connect_over, mark, register};
 use super::plane::{ADMIN, ApiServer, POOLWRIGHT};
 
 async fn look(client: &Client, name: &str) -> NodeView {
@@ -111,6 +112,53 @@ async fn nothing_is_written_over_another_write() {
     let raw = lab.api.get(&path).await;
     assert_eq!(raw["spec"]["unschedulable"], true);
     assert_eq!(raw["metadata"]["annotations"][NodeMark::ANNOTATION], "another's");
+}
+
+/// What we read was still true when we asked; only the server can know that it is not when we write.
+#[tokio::test]
+async fn nothing_is_written_over_a_write_that_comes_in_between() {
+    let Some(lab) = Lab::start("between").await else { return };
+    let name = lab.node("a").await;
+    let path = format!("/api/v1/nodes/{name}");
+    let client = lab.client().await;
+    let label = |text: &str| json!({"metadata": {"labels": {"somebody": text}}});
+    let change = Between::Change { api: lab.api.clone(), path: path.clone(), change: label("first") };
+    let hurried = connect_over(&change, lab.server, POOLWRIGHT).await;
+    let before = look(&client, &name).await;
+    let patched = hurried.cordon(&before.node, &before.version, &mark(&name)).await.unwrap();
+    assert!(matches!(patched, Patched::Conflict), "{patched:?}");
+    let raw = lab.api.get(&path).await;
+    assert_eq!(raw["metadata"]["labels"]["somebody"], "first");
+    assert!(raw["spec"]["unschedulable"].is_null() && raw["metadata"]["annotations"].is_null(), "{raw:#}");
+
+    let view = look(&client, &name).await;
+    let cordoned = done(client.cordon(&view.node, &view.version, &mark(&name)).await.unwrap());
+    let taken = json!({"metadata": {"annotations": {NodeMark::ANNOTATION: "another's"}}});
+    let change = Between::Change { api: lab.api.clone(), path: path.clone(), change: taken };
+    let hurried = connect_over(&change, lab.server, POOLWRIGHT).await;
+    let patched = hurried.release(&cordoned.node, &cordoned.version, Release::Uncordon).await.unwrap();
+    assert!(matches!(patched, Patched::Conflict), "{patched:?}");
+    let raw = lab.api.get(&path).await;
+    assert_eq!(raw["spec"]["unschedulable"], true);
+    assert_eq!(raw["metadata"]["annotations"][NodeMark::ANNOTATION], "another's");
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_is_lost_may_have_acted_and_is_sent_once() {
+    let Some(lab) = Lab::start("answer").await else { return };
+    let name = lab.node("a").await;
+    let client = lab.client().await;
+    let deaf = connect_over(&Between::LostAnswer, lab.server, POOLWRIGHT).await;
+    let before = look(&client, &name).await;
+    let error = deaf.cordon(&before.node, &before.version, &mark(&name)).await.unwrap_err();
+    assert!(error.may_have_acted(), "{error:?}");
+    let view = look(&client, &name).await;
+    assert!(view.unschedulable);
+    assert_eq!(serde_json::from_str::<NodeMark>(view.mark.known().unwrap()).unwrap(), mark(&name));
+    assert_eq!(history(&lab, &name, &before.version).await.len(), 1);
+    // Who did not hear of it comes too late.
+    let patched = client.cordon(&before.node, &before.version, &mark(&name)).await.unwrap();
+    assert!(matches!(patched, Patched::Conflict), "{patched:?}");
 }
 
 #[tokio::test]

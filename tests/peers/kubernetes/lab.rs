@@ -1,6 +1,6 @@
 //! What one test has of the shared cluster: a namespace, nodes, and what runs on them.
 
-use poolwright::base::net::RealNetwork;
+use poolwright::base::net::{Network, RealNetwork};
 use poolwright::k8s::{Access, Client};
 use poolwright::model::{NodeMark, NodePhase, RunId};
 use serde_json::{Value, json};
@@ -137,8 +137,13 @@ pub fn machine(name: &str) -> String {
 
 /// Our client, as the user of a token.
 pub async fn connect(server: &ApiServer, token: &str) -> Client {
+    connect_over(&RealNetwork, server, token).await
+}
+
+/// Our client over another network.
+pub async fn connect_over(network: &impl Network, server: &ApiServer, token: &str) -> Client {
     let access = Access::parse(&server.kubeconfig(token), None, None).unwrap();
-    Client::connect("serve", &access, &RealNetwork).await.unwrap()
+    Client::connect("serve", &access, network).await.unwrap()
 }
 
 /// The mark of a run on a node.
