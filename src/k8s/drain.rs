@@ -151,8 +151,8 @@ impl Drain {
         } else if view.deleting {
             Some("the node is being deleted".to_owned())
         } else if !view.unschedulable {
-            let by = view.writer.known().map_or_else(String::new, |by| format!("; the last to write it was {by}"));
-            Some(format!("the node was uncordoned{by}"))
+            // By whom it does not say: a field that was taken away has no owner among `managedFields`.
+            Some("the node was uncordoned".to_owned())
         } else {
             self.not_our_mark(&view)
         };

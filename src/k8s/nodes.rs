@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch as JsonPatch, PatchOperation, RemoveOperation, TestOperation};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::Resource;
 use kube::api::{GetParams, ListParams, Patch, PatchParams};
 use kube::core::Request;
@@ -245,7 +244,6 @@ pub(super) fn view(cluster: &str, node: Node) -> Result<NodeView, String> {
     let spec = node.spec.ok_or_else(|| lacks("spec"))?;
     let status = node.status.unwrap_or_default();
     let annotations = metadata.annotations.unwrap_or_default();
-    let writer = writer(metadata.managed_fields.unwrap_or_default());
     let info = status.node_info.unwrap_or_default();
     let allocatable = status.allocatable.filter(|all| !all.is_empty());
     Ok(NodeView {
@@ -264,16 +262,7 @@ pub(super) fn view(cluster: &str, node: Node) -> Result<NodeView, String> {
         left_off: annotations.contains_key(NodeMark::LEFT_OFF),
         machine: text(annotations.get(NodeView::MACHINE).cloned()),
         attached: status.volumes_attached.into_iter().flatten().map(|volume| volume.name).collect(),
-        writer,
     })
-}
-
-/// The manager of the newest entry that owns something of `spec`.
-fn writer(fields: Vec<ManagedFieldsEntry>) -> Fact<String> {
-    let of_spec =
-        |entry: &ManagedFieldsEntry| entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some());
-    let newest = fields.into_iter().filter(of_spec).max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
-    text(newest.and_then(|entry| entry.manager))
 }
 
 fn text(text: Option<String>) -> Fact<String> {

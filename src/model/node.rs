@@ -59,9 +59,6 @@ pub struct NodeView {
     pub machine: Fact<String>,
     /// `status.volumesAttached`, by name.
     pub attached: Vec<String>,
-    /// Who wrote `spec` last: the newest of `metadata.managedFields` that owns a field of it. A field that was
-    /// taken away has no owner, so it is a hint, never a proof.
-    pub writer: Fact<String>,
 }
 
 impl NodeView {

@@ -204,7 +204,6 @@ mod tests {
             left_off: false,
             machine: Fact::Absent,
             attached: vec![],
-            writer: Fact::Absent,
         }
     }
 

@@ -72,9 +72,9 @@ fn what(event: &Event) -> Option<Text> {
         Event::NodeBlocked { node, why } => {
             toned(Tone::Warn, format!("the node {node} is not drained: {}", why.join("; ")))
         }
-        Event::NodeRecordoned { node, by } => toned(
+        Event::NodeRecordoned { node } => toned(
             Tone::Warn,
-            format!("the node {node} was uncordoned by {by} before it passed its gate: cordoned again"),
+            format!("the node {node} was uncordoned by somebody before it passed its gate: cordoned again"),
         ),
         Event::LeftAlone { comp, found } => toned(Tone::Warn, format!("{comp} is not put back: found {found}")),
         Event::Signal { signal } => toned(

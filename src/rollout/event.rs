@@ -209,8 +209,6 @@ pub enum Event {
     NodeRecordoned {
         /// The node.
         node: NodeRef,
-        /// Who did it, as far as the node says.
-        by: String,
     },
     /// A signal came.
     Signal {

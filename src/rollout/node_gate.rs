@@ -135,11 +135,7 @@ impl Run<'_> {
         if *times > RECORDONS {
             return Ok(Err(format!("somebody has uncordoned the node {node} {times} times before it passed its gate")));
         }
-        let by = match &seen.writer {
-            Fact::Known(writer) => writer.clone(),
-            Fact::Absent | Fact::Unknown { .. } => "somebody".to_owned(),
-        };
-        self.rec.host(&host.host.name, Event::NodeRecordoned { node: node.clone(), by })?;
+        self.rec.host(&host.host.name, Event::NodeRecordoned { node: node.clone() })?;
         Ok(self.remark(host, node, known.mark.phase).await?.map_err(|(_, why)| why))
     }
 

@@ -118,8 +118,6 @@ pub struct Stood {
 pub struct Recordoned {
     /// The node.
     pub node: NodeRef,
-    /// Who had uncordoned it, as far as the node says.
-    pub by: String,
     /// When it was seen.
     pub at: Timestamp,
 }
@@ -466,8 +464,8 @@ impl HostState {
                     evidence: evidence.clone(),
                 });
             }
-            Event::NodeRecordoned { node, by } => {
-                self.recordoned.push(Recordoned { node: node.clone(), by: by.clone(), at });
+            Event::NodeRecordoned { node } => {
+                self.recordoned.push(Recordoned { node: node.clone(), at });
             }
             Event::HostLeft { left_as } => {
                 let (left_as, memory) = (left_as.clone(), self.memory.clone());

@@ -335,17 +335,11 @@ async fn who_takes_the_node_back_wins() {
         change(&mut mark);
         json!(serde_json::to_string(&mark).unwrap())
     }
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 7] = [
         ("the node is gone", |cluster| cluster.node = None),
         ("another node of this name", |cluster| node(cluster)["metadata"]["uid"] = json!("uid-2")),
         ("is being deleted", |cluster| node(cluster)["metadata"]["deletionTimestamp"] = json!("2026-11-30T20:00:00Z")),
         ("the node was uncordoned", |cluster| node(cluster)["spec"] = json!({})),
-        ("the last to write it was driver-manager", |cluster| {
-            node(cluster)["spec"] = json!({});
-            node(cluster)["metadata"]["managedFields"] = json!([{
-                "manager": "driver-manager", "time": "2026-11-30T20:08:00Z", "fieldsV1": { "f:spec": {} }
-            }]);
-        }),
         ("our mark was taken off", |cluster| node(cluster)["metadata"]["annotations"] = json!({})),
         ("the mark of run 01OTHER", |cluster| {
             node(cluster)["metadata"]["annotations"][NodeMark::ANNOTATION] =

@@ -65,11 +65,6 @@ fn invalid() -> Reply {
 async fn a_node_is_read() {
     let server = Server::new(|_| {
         let mut node = node("node-1");
-        node["metadata"]["managedFields"] = json!([
-            { "manager": "kubelet", "time": "2026-11-30T20:09:00Z", "fieldsV1": { "f:status": {} } },
-            { "manager": "kubectl", "time": "2026-11-30T20:08:00Z", "fieldsV1": { "f:spec": { "f:unschedulable": {} } } },
-            { "manager": "ccm", "time": "2026-11-30T19:00:00Z", "fieldsV1": { "f:spec": { "f:providerID": {} } } },
-        ]);
         node["metadata"]["annotations"]["cluster.x-k8s.io/machine"] = json!("md-0-abc");
         node["status"]["volumesAttached"] = json!([{ "name": "kubernetes.io/csi/x^pvc-1", "devicePath": "" }]);
         Reply::ok(node)
@@ -87,7 +82,6 @@ async fn a_node_is_read() {
     assert_eq!((view.mark.clone(), view.left_off), (Fact::Absent, false));
     assert_eq!(view.machine, Fact::Known("md-0-abc".into()));
     assert_eq!(view.attached, ["kubernetes.io/csi/x^pvc-1"]);
-    assert_eq!(view.writer, Fact::Known("kubectl".into()));
 }
 
 #[tokio::test]

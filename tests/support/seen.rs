@@ -244,7 +244,6 @@ pub fn node(cluster: &str, name: &str, gpus: u32) -> NodeView {
         left_off: false,
         machine: Fact::Absent,
         attached: vec![],
-        writer: Fact::Absent,
     }
 }
 
