@@ -35,9 +35,13 @@ fn the_picture_of_a_plan_is_one() {
 fn its_documents_are_read() {
     let folder = Folder::empty();
     folder.write("world.yaml", WORLD);
-    let [profile, site] = blocks("yaml")[..] else { panic!("a profile and a site") };
-    folder.write("profile.yaml", profile);
-    folder.write("site.yaml", site.replace("fra1}", "lab}").replace("{thumbprint: \"AB:CD:…\"}", "system"));
+    let [profile, site, guests, nodes] = blocks("yaml")[..] else {
+        panic!("a profile and a site, with guests of each")
+    };
+    folder.write("profile.yaml", format!("{profile}{nodes}"));
+    let site = site.replace("fra1}", "lab}").replace("{thumbprint: \"AB:CD:…\"}", "system");
+    folder.write("site.yaml", format!("{site}{guests}"));
+    folder.write("templates/cuda-vector-add.yaml", include_str!("../../templates/cuda-vector-add.yaml"));
     let ended = folder.run("validate profile.yaml site.yaml").expect(0);
     assert_eq!(ended.stdout, "1 pool, 1 site, 0 worlds: no mistakes\n", "{}", ended.stderr);
 }

@@ -40,32 +40,44 @@ fn every_example_is_valid() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+/// With what is commented out in it: deeper than prose, behind a line `#` alone.
+fn uncommented(bytes: Vec<u8>) -> String {
+    let text = String::from_utf8(bytes).unwrap();
+    let mut out = Vec::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        let bare = line.trim_start();
+        let indent = &line[..line.len() - bare.len()];
+        match bare.strip_prefix('#') {
+            Some("") => in_block = true,
+            Some(rest) if in_block => out.push(format!("{indent}{}", rest.strip_prefix(' ').unwrap_or(rest))),
+            Some(_) => {}
+            None => {
+                in_block = false;
+                out.push(line.to_owned());
+            }
+        }
+    }
+    out.join("\n")
+}
+
 #[test]
 fn what_the_comments_offer_is_valid_too() {
     for (path, bytes) in shipped().into_iter().filter(|(path, _)| path.starts_with("profiles")) {
-        let text = String::from_utf8(bytes).unwrap();
-        // Commented-out YAML: deeper than prose, behind a line `#` alone.
-        let mut out = Vec::new();
-        let mut in_block = false;
-        for line in text.lines() {
-            let bare = line.trim_start();
-            let indent = &line[..line.len() - bare.len()];
-            match bare.strip_prefix('#') {
-                Some("") => in_block = true,
-                Some(rest) if in_block => out.push(format!("{indent}{}", rest.strip_prefix(' ').unwrap_or(rest))),
-                Some(_) => {}
-                None => {
-                    in_block = false;
-                    // The first group of a100-pcie.yaml is what the block replaces.
-                    out.push(line.to_owned());
-                }
-            }
-        }
-        let text =
-            out.join("\n").replacen("    - mode: {passthrough: {label: a100-train}}\n    - select", "    - select", 1);
+        // The first group of a100-pcie.yaml is what the block replaces.
+        let text = uncommented(bytes).replacen(
+            "    - mode: {passthrough: {label: a100-train}}\n    - select",
+            "    - select",
+            1,
+        );
         let mut files: Vec<(String, Vec<u8>)> = vec![(path.clone(), text.clone().into_bytes())];
-        files.extend(shipped().into_iter().filter(|(path, _)| path == "inventories/lab.yaml"));
-        let loaded = profile::load(&files);
+        let site = shipped().into_iter().filter(|(path, _)| path == "inventories/lab.yaml");
+        files.extend(site.map(|(path, bytes)| (path, uncommented(bytes).into_bytes())));
+        let mut loaded = profile::load(&files);
+        let read = |path: &str| std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let templates: Vec<_> = loaded.templates().into_iter().map(|path| (path.to_owned(), Ok(read(path)))).collect();
+        loaded.fill(&templates);
+        assert_eq!(templates.is_empty(), path != "profiles/h100-nvl.yaml", "{path}");
         assert!(loaded.problems.is_empty(), "{}\n{text}", problems(&loaded.problems));
         let findings = profile::check(&loaded, Some(TODAY));
         let bad: Vec<String> =
