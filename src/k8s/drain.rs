@@ -372,7 +372,11 @@ fn words(pod: &Pod) -> String {
 fn says(blocked: &Blocked) -> String {
     match (&blocked.budget, blocked.needs, blocked.has) {
         (Some(budget), Some(needs), Some(has)) => {
-            format!("PodDisruptionBudget {budget} needs {needs} healthy pods and has {has}")
+            // What is healthy elsewhere is counted; who looks after the budget may lower it.
+            format!(
+                "PodDisruptionBudget {budget} needs {needs} healthy pods and has {has}, so it lets none go (one more \
+                 that is healthy elsewhere unblocks it, or whoever looks after {budget})"
+            )
         }
         (Some(budget), ..) => format!("PodDisruptionBudget {budget} ({})", blocked.said),
         (None, ..) => format!("a PodDisruptionBudget ({})", blocked.said),

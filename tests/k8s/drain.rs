@@ -191,8 +191,8 @@ async fn a_budget_is_asked_once_a_round_and_ever_more_seldom() {
             cluster.answers.insert(name.to_owned(), refused);
         }
     });
-    let words =
-        "PodDisruptionBudget ml/web-pdb needs 2 healthy pods and has 2: pod ml/web-1, pod ml/web-2, pod ml/web-3";
+    let words = "PodDisruptionBudget ml/web-pdb needs 2 healthy pods and has 2, so it lets none go (one more that is healthy \
+         elsewhere unblocks it, or whoever looks after ml/web-pdb): pod ml/web-1, pod ml/web-2, pod ml/web-3";
     assert_eq!(lab.waits(0).await, [words, "pod ml/other: its eviction is accepted"]);
     // What a budget says to one pod it says to all that have its labels.
     assert_eq!(lab.asked(), ["other", "web-1"]);

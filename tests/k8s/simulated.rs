@@ -159,9 +159,45 @@ async fn a_budget_that_never_lets_go_is_named_round_after_round() {
     for _ in 0..60 {
         let round = drain.round(lab.clock.now()).await.unwrap();
         let Round::Busy { waiting_for } = round else { panic!("{round:?}") };
-        assert!(waiting_for[0].contains("needs 2 healthy pods and has 2: "), "{waiting_for:?}");
+        assert!(waiting_for[0].contains("needs 2 healthy pods and has 2, "), "{waiting_for:?}");
         drain.wait(Duration::from_secs(10)).await;
     }
+}
+
+/// A world where the pod on our node never gets ready, and two others are healthy.
+async fn unready(needs: u32) -> (Lab, Drain) {
+    let guest = format!(
+        "      workloads: [{{name: web, replicas: 3, gpu: 1, unreadyOn: [serve-1], pdb: {{minAvailable: {needs}}}}}]"
+    );
+    let lab = Lab::new(&guest, "").await;
+    let pods = lab.client.pods_on("serve-1").await.unwrap();
+    assert_eq!(pods.due.len(), 1, "{pods:?}");
+    let drain = lab.draining("serve-1").await;
+    (lab, drain)
+}
+
+#[tokio::test(start_paused = true)]
+async fn e01_a_pod_that_is_not_ready_and_may_not_go_is_told_within_seconds() {
+    let (lab, mut drain) = unready(3).await;
+    let start = tokio::time::Instant::now();
+    let round = drain.round(lab.clock.now()).await.unwrap();
+    let Round::Busy { waiting_for } = round else { panic!("{round:?}") };
+    let words = "PodDisruptionBudget default/web needs 3 healthy pods and has 2, so it lets none go (one more that is \
+                 healthy elsewhere unblocks it, or whoever looks after default/web): pod default/web-";
+    assert!(waiting_for[0].starts_with(words), "{waiting_for:?}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    // However long it takes, the node stays cordoned.
+    for _ in 0..30 {
+        drain.wait(Duration::from_secs(60)).await;
+        assert!(matches!(drain.round(lab.clock.now()).await.unwrap(), Round::Busy { .. }));
+    }
+    assert!(lab.node("serve-1").await.unschedulable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn e01_a_pod_that_is_not_ready_goes_while_the_others_suffice() {
+    let (lab, mut drain) = unready(2).await;
+    assert!(lab.drained(&mut drain, 300).await.0.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
