@@ -249,7 +249,8 @@ async fn evictions_obey_the_budget_and_go_after_their_grace() {
     assert!(body["details"]["retryAfterSeconds"].is_null());
     pass(31).await;
     assert_eq!(kube.call("GET", &path, "", "").await.0, 404);
-    assert_eq!(kube.call("POST", &format!("{path}/eviction"), "application/json", "{}").await.0, 400);
+    let pod = r#"{"kind":"Pod","apiVersion":"v1"}"#;
+    assert_eq!(kube.call("POST", &format!("{path}/eviction"), "application/json", pod).await.0, 400);
     assert_eq!(kube.pdb("web").await["status"]["currentHealthy"], 3);
     assert_eq!(kube.evict(&pods[0], json!({})).await.0, 404);
     assert!(kube.pods_on("serve-1", "web").await.is_empty());
@@ -273,6 +274,20 @@ async fn several_budgets_are_500_and_unready_pods_have_their_rule() {
     assert_eq!(kube.evict(&sick[0], json!({})).await.0, 429);
     let free = kube.pods_on("serve-1", "free").await;
     assert_eq!(kube.evict(&free[0], json!({})).await.0, 201);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_its_controller_has_not_seen_blocks_for_a_while() {
+    let kube = Kube::new(&world("      budgetLag: 8s\n      workloads: [{name: web, replicas: 2}]", "", ""));
+    let budget =
+        json!({"metadata": {"name": "late"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}});
+    assert_eq!(kube.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await.0, 201);
+    let pods = kube.get("/api/v1/namespaces/default/pods").await;
+    let pod = pods["items"][0]["metadata"]["name"].as_str().unwrap();
+    let (code, body) = kube.evict(pod, json!({})).await;
+    assert_eq!((code, &body["details"]["retryAfterSeconds"]), (429, &json!(10)));
+    pass(10).await;
+    assert_eq!(kube.evict(pod, json!({})).await.0, 201);
 }
 
 #[tokio::test(start_paused = true)]

@@ -164,9 +164,9 @@ impl Cluster<'_> {
     /// What was about to start has started long ago.
     fn has_run(&mut self) {
         loop {
-            let (starts, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due)
-                .into_iter()
-                .partition(|(_, what)| matches!(what, GuestDue::PodRuns { .. } | GuestDue::Attached { .. }));
+            let (starts, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|(_, what)| {
+                matches!(what, GuestDue::PodRuns { .. } | GuestDue::Attached { .. } | GuestDue::BudgetSeen { .. })
+            });
             self.due = later;
             if starts.is_empty() {
                 break;

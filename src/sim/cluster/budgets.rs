@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Cluster;
+use super::control::GuestDue;
 use super::pods::{active, controller, ready, selects};
 use crate::sim::world::guest::{deleting, key, number, set, text};
 
@@ -19,9 +20,25 @@ impl Cluster<'_> {
     }
 
     pub(super) fn keep_budgets(&mut self) {
-        let pdbs: Vec<(String, Value)> =
-            self.guest.all("poddisruptionbudgets").map(|(key, value)| (key.clone(), value.clone())).collect();
-        for (at, pdb) in pdbs {
+        let pdbs: Vec<String> = self.guest.all("poddisruptionbudgets").map(|(key, _)| key.clone()).collect();
+        for at in pdbs {
+            let Some(pdb) = self.guest.get(&at) else { continue };
+            let changed = number(pdb, "/status/observedGeneration") != number(pdb, "/metadata/generation");
+            if !changed || self.spec.budget_lag.0.is_zero() {
+                self.count_budget(&at);
+            } else if self.guest.unseen.insert(at.clone()) {
+                self.later(self.spec.budget_lag.0, GuestDue::BudgetSeen { budget: at });
+            }
+        }
+    }
+
+    pub(super) fn budget_seen(&mut self, at: &str) {
+        self.guest.unseen.remove(at);
+        self.count_budget(at);
+    }
+
+    fn count_budget(&mut self, at: &str) {
+        if let Some(pdb) = self.guest.get(at).cloned() {
             let keys = self.pods_selected(&pdb);
             let pods: Vec<&Value> = keys.iter().filter_map(|key| self.guest.get(key)).collect();
             let count = i64::try_from(pods.iter().filter(|pod| active(pod)).count()).unwrap_or(i64::MAX);
@@ -50,7 +67,7 @@ impl Cluster<'_> {
             crate::sim::world::guest::unset(&mut new, &["status", "disruptedPods"]);
             let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
             self.condition(&mut new, "DisruptionAllowed", status, reason, "");
-            self.guest.put(&at, new, self.now);
+            self.guest.put(at, new, self.now);
         }
     }
 

@@ -43,6 +43,8 @@ pub(in crate::sim) enum GuestDue {
     Attached { attachment: String },
     /// A volume is detached.
     Detached { attachment: String },
+    /// The disruption controller sees a budget.
+    BudgetSeen { budget: String },
     /// A Job has run as long as it may.
     JobDeadline { job: String, uid: String },
     /// A finished Job is taken away.
@@ -110,6 +112,7 @@ impl<'a> Cluster<'a> {
             GuestDue::Unheld { pod, uid } => self.of(&pod, &uid, Self::unheld),
             GuestDue::Attached { attachment } => self.attached(&attachment),
             GuestDue::Detached { attachment } => self.detached(&attachment),
+            GuestDue::BudgetSeen { budget } => self.budget_seen(&budget),
             GuestDue::JobDeadline { job, uid } => self.of(&job, &uid, Self::job_deadline),
             GuestDue::JobExpires { job, uid } => self.of(&job, &uid, Self::job_expires),
         }

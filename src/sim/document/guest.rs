@@ -44,6 +44,9 @@ pub struct Guest {
     /// How long a volume takes to be detached once no pod of the node uses it.
     #[serde(default = "five_seconds")]
     pub detach: Span,
+    /// How long the disruption controller takes to see a budget that is new or was changed.
+    #[serde(default)]
+    pub budget_lag: Span,
     /// How long the API server keeps changes for watches and pages (`--etcd-compaction-interval`).
     #[serde(default = "five_minutes")]
     pub compact: Span,

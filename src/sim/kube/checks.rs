@@ -20,13 +20,13 @@ pub(super) fn creatable(ask: &Ask, object: &mut Value) -> Result<(), ApiError> {
         return Err(ApiError::invalid(resource, "", "metadata.name", why));
     }
     if !text(object, "/metadata/resourceVersion").is_empty() {
-        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        // The server has no better reason for it.
+        return Err(ApiError::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     match (text(object, "/metadata/namespace"), ask.namespace.as_deref()) {
         (sent, Some(wanted)) if !sent.is_empty() && sent != wanted => {
-            return Err(ApiError::bad_request(format!(
-                "the namespace of the provided object does not match the namespace sent on the request: {sent}"
-            )));
+            let message = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(ApiError::bad_request(message));
         }
         (_, Some(wanted)) => set(object, &["metadata", "namespace"], json!(wanted)),
         (_, None) => unset(object, &["metadata", "namespace"]),
@@ -34,13 +34,13 @@ pub(super) fn creatable(ask: &Ask, object: &mut Value) -> Result<(), ApiError> {
     if !text(object, "/metadata/name").is_empty() {
         is_name(resource, &name)?;
     }
-    for field in ["status"] {
-        unset(object, &[field]);
-    }
+    unset(object, &["status"]);
+    texts(object).map_err(ApiError::bad_request)?;
     metadata(resource, &name, object)?;
     match resource.plural {
         "pods" => pod(resource, &name, object.pointer("/spec"), "spec")?,
         "jobs" => job(resource, &name, object)?,
+        "poddisruptionbudgets" => budget(resource, &name, object)?,
         _ => {}
     }
     if has_generation(resource) {
@@ -49,20 +49,54 @@ pub(super) fn creatable(ask: &Ask, object: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Kind and version of what was sent are those of the resource.
-pub(super) fn is_of(resource: &Resource, object: &Value) -> Result<(), ApiError> {
+/// Kind and version of what was sent are those of the resource; where it does not say them, they are.
+pub(super) fn is_of(resource: &Resource, object: &mut Value) -> Result<(), ApiError> {
     if !object.is_object() {
         return Err(ApiError::bad_request("the object provided is unrecognized: couldn't get version/kind"));
     }
-    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
-    if kind.is_empty() {
-        return Err(ApiError::bad_request("Object 'Kind' is missing"));
+    for (field, value) in [("kind", resource.kind.to_owned()), ("apiVersion", resource.api_version())] {
+        if text(object, &format!("/{field}")).is_empty() {
+            set(object, &[field], json!(value));
+        }
     }
+    let (kind, version) = (text(object, "/kind"), text(object, "/apiVersion"));
     if kind != resource.kind || version != resource.api_version() {
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {}",
-            resource.kind
-        )));
+        return Err(other_kind(kind, version, resource.group, resource.kind));
+    }
+    Ok(())
+}
+
+/// What was sent is of another kind than what its path takes.
+pub(super) fn other_kind(kind: &str, version: &str, group: &str, wanted: &str) -> ApiError {
+    let version = version.rsplit('/').next().unwrap_or_default();
+    let group = group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+    ApiError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {wanted}: converting ({version}.{kind}) to \
+         ({group}.{wanted}): unknown conversion"
+    ))
+}
+
+fn budget(resource: &Resource, name: &str, object: &Value) -> Result<(), ApiError> {
+    let both =
+        ["minAvailable", "maxUnavailable"].iter().all(|field| object.pointer(&format!("/spec/{field}")).is_some());
+    if both {
+        let why = "Invalid value: minAvailable and maxUnavailable cannot be both set";
+        return Err(ApiError::invalid(resource, name, "spec", why));
+    }
+    Ok(())
+}
+
+/// Labels and annotations are texts, `unschedulable` is a truth value: else there is no such object.
+fn texts(object: &Value) -> Result<(), String> {
+    for field in ["labels", "annotations"] {
+        let map = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+        if map.into_iter().flatten().any(|(_, value)| !value.is_string()) {
+            let at = format!("ObjectMeta.metadata.{field} of type string");
+            return Err(format!("json: cannot unmarshal into Go struct field {at}"));
+        }
+    }
+    if object.pointer("/spec/unschedulable").is_some_and(|value| !value.is_boolean() && !value.is_null()) {
+        return Err("json: cannot unmarshal into Go struct field NodeSpec.spec.unschedulable of type bool".to_owned());
     }
     Ok(())
 }
@@ -78,7 +112,9 @@ fn is_name(resource: &Resource, name: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let why = format!(
-        "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+        "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+         '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
     );
     Err(ApiError::invalid(resource, name, "metadata.name", &why))
 }
@@ -91,11 +127,6 @@ fn metadata(resource: &Resource, name: &str, object: &mut Value) -> Result<(), A
             unset(object, &["metadata", field]);
             continue;
         };
-        if map.values().any(|value| !value.is_string()) {
-            let message =
-                format!("json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type string");
-            return Err(ApiError::bad_request(message));
-        }
         let long: usize = map.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
         if field == "annotations" && long > ANNOTATIONS {
             let why = format!("Too long: may not be more than {ANNOTATIONS} bytes");
@@ -133,10 +164,9 @@ fn pod(resource: &Resource, name: &str, spec: Option<&Value>, at: &str) -> Resul
 /// found by once it has a UID.
 fn job(resource: &Resource, name: &str, job: &mut Value) -> Result<(), ApiError> {
     pod(resource, name, job.pointer("/spec/template/spec"), "spec.template.spec")?;
-    let policy = text(job, "/spec/template/spec/restartPolicy").to_owned();
-    if !matches!(policy.as_str(), "Never" | "OnFailure") {
-        let why = format!("Unsupported value: \"{policy}\": supported values: \"OnFailure\", \"Never\"");
-        return Err(ApiError::invalid(resource, name, "spec.template.spec.restartPolicy", &why));
+    if !matches!(text(job, "/spec/template/spec/restartPolicy"), "Never" | "OnFailure") {
+        let why = "Required value: valid values: \"OnFailure\", \"Never\"";
+        return Err(ApiError::invalid(resource, name, "spec.template.spec.restartPolicy", why));
     }
     for (field, value) in [
         ("parallelism", json!(1)),
@@ -173,7 +203,9 @@ pub(super) fn label_job(job: &mut Value) {
 pub(super) fn updatable(ask: &Ask, known: &Value, mut new: Value) -> Result<Value, ApiError> {
     let resource = ask.resource;
     let name = text(known, "/metadata/name");
-    is_of(resource, &new)?;
+    let patched = ask.verb == Verb::Patch;
+    texts(&new).map_err(|why| if patched { ApiError::misfit(&why) } else { ApiError::bad_request(why) })?;
+    is_of(resource, &mut new)?;
     if text(&new, "/metadata/name") != name {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({name})",
@@ -239,11 +271,11 @@ fn fixed(resource: &Resource, name: &str, known: &Value, new: &Value) -> Result<
             }
         }
         "nodes" if known.pointer("/spec/providerID").is_some() && changes("/spec/providerID") => {
-            let why = "Forbidden: node updates may not change providerID except from \"\" to valid";
+            let why = "Invalid value: null: field cannot be modified once set";
             return Err(ApiError::invalid(resource, name, "spec.providerID", why));
         }
         "jobs" if changes("/spec/template") || changes("/spec/selector") => {
-            return Err(ApiError::invalid(resource, name, "spec.template", "field is immutable"));
+            return Err(ApiError::invalid(resource, name, "spec.template", "Invalid value: field is immutable"));
         }
         _ => {}
     }

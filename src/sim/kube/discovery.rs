@@ -31,6 +31,16 @@ pub(super) fn answer(path: &str, version: &str) -> Option<Value> {
     }
 }
 
+/// Whether a path belongs to an API that is there.
+pub(super) fn serves(path: &str) -> bool {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["api", ..] => true,
+        ["apis", group, ..] => GROUPS.contains(group),
+        _ => false,
+    }
+}
+
 fn build(version: &str) -> Value {
     let mut parts = version.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("0"));

@@ -64,12 +64,23 @@ impl KubeFace {
                 return self.discover(path, &found).await;
             }
         }
+        let asked = route(request.method(), path, request.uri().query().unwrap_or_default());
         if !known {
-            let message = format!("forbidden: User \"system:anonymous\" cannot {} path \"{path}\"", request.method());
-            return Ok(refuse(&ApiError::new(403, "Forbidden", message.to_lowercase())));
+            let verb = request.method().as_str().to_lowercase();
+            return Ok(refuse(&match asked {
+                Ok(ask) => ApiError::anonymous(ask.resource, ask.verb.as_str(), ask.namespace.as_deref()),
+                Err(_) => {
+                    let message = format!("forbidden: User \"system:anonymous\" cannot {verb} path \"{path}\"");
+                    ApiError::new(403, "Forbidden", message)
+                }
+            }));
         }
-        let ask = match route(request.method(), path, request.uri().query().unwrap_or_default()) {
+        let ask = match asked {
             Ok(ask) => ask,
+            // Of what is no API at all the server's own multiplexer speaks.
+            Err(_) if !discovery::serves(path) => {
+                return Ok(plain(StatusCode::NOT_FOUND, "404 page not found\n".to_owned()));
+            }
             Err(error) => return Ok(refuse(&error)),
         };
         self.ask(request, &ask).await
@@ -116,9 +127,7 @@ impl KubeFace {
         let shows =
             accept.is_empty() || ["application/json", "*/*", "application/*"].iter().any(|one| accept.contains(one));
         if !shows {
-            let message =
-                "only the following media types are accepted: application/json, application/json;stream=watch";
-            return Ok(refuse(&ApiError::new(406, "NotAcceptable", message)));
+            return Ok(refuse(&ApiError::not_acceptable()));
         }
         let struck = self.world.look(|moment| strike(moment, &self.cluster, ask));
         let kept = struck.drop_before || struck.status.is_some() || struck.fault.is_some();
@@ -219,7 +228,7 @@ fn strike(moment: &mut Moment<'_>, cluster: &str, ask: &Ask) -> Struck {
 }
 
 fn respond(code: u16, body: &Value) -> Response<Body> {
-    let mut response = Response::new(Bytes::from(body.to_string()));
+    let mut response = Response::new(Bytes::from(format!("{body}\n")));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     whole(response)

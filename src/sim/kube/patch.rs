@@ -1,6 +1,7 @@
 //! Patches of the three kinds that a client may send.
 
-use json_patch::Patch;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation};
 use serde_json::Value;
 
 use super::status::ApiError;
@@ -12,11 +13,16 @@ pub(super) fn apply(kind: &str, object: &Value, body: &[u8]) -> Result<Value, Ap
     match kind {
         "application/json-patch+json" => {
             let patch: Patch = serde_json::from_slice(body).map_err(unread)?;
-            // A failed `test` too: the server says no more than this (endpoints/handlers/patch.go,
-            // NewGenericServerResponse of 422).
-            json_patch::patch(&mut new, &patch).map_err(|_| {
-                ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request")
-            })?;
+            // One by one, since the server's library sets a missing member of an object on `replace`, too.
+            for operation in &patch.0 {
+                let operation = match operation {
+                    PatchOperation::Replace(replace) if misses(&new, &replace.path) => {
+                        PatchOperation::Add(AddOperation { path: replace.path.clone(), value: replace.value.clone() })
+                    }
+                    operation => operation.clone(),
+                };
+                json_patch::patch(&mut new, &[operation]).map_err(|_| ApiError::unpatchable())?;
+            }
         }
         "application/merge-patch+json" => merge(&mut new, &serde_json::from_slice(body).map_err(unread)?),
         "application/strategic-merge-patch+json" => {
@@ -24,21 +30,20 @@ pub(super) fn apply(kind: &str, object: &Value, body: &[u8]) -> Result<Value, Ap
             // Without lists and directives it says the same as a merge patch; with them it needs the merge
             // keys of each type, which this face does not know.
             if has_lists(&patch) {
-                return Err(unsupported(kind));
+                return Err(ApiError::unsupported_media());
             }
             merge(&mut new, &patch);
         }
-        other => return Err(unsupported(other)),
+        _ => return Err(ApiError::unsupported_media()),
     }
     Ok(new)
 }
 
-fn unsupported(kind: &str) -> ApiError {
-    let message = format!(
-        "the body of the request was in an unknown format - accepted media types include: \
-         application/json-patch+json, application/merge-patch+json (not {kind} of this patch)"
-    );
-    ApiError::new(415, "UnsupportedMediaType", message)
+/// Whether there is an object for the last part of a path, and it is not in it.
+fn misses(value: &Value, path: &PointerBuf) -> bool {
+    let text = path.as_str();
+    let above = text.rsplit_once('/').map_or("", |(above, _)| above);
+    value.pointer(text).is_none() && value.pointer(above).is_some_and(Value::is_object)
 }
 
 fn has_lists(value: &Value) -> bool {

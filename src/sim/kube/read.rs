@@ -48,7 +48,9 @@ impl Wanted {
         let mut fields = Vec::new();
         for test in parse(query("fieldSelector"))? {
             let (Test::In(key, _) | Test::NotIn(key, _)) = &test else {
-                return Err(ApiError::bad_request(format!("invalid selector: '{}'", query("fieldSelector"))));
+                let selector = query("fieldSelector");
+                let message = format!("invalid selector: '{selector}'; can't understand '{selector}'");
+                return Err(ApiError::bad_request(message));
             };
             let known = key == "metadata.name"
                 || key == "metadata.namespace"
@@ -187,7 +189,9 @@ impl View<'_> {
             }
         }
         let then = at(self.guest, revision)?;
-        let limit = query("limit").and_then(|text| text.parse().ok()).filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let unread = |text| ApiError::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"));
+        let limit = query("limit").map(|text| text.parse().map_err(|_| unread(text))).transpose()?;
+        let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let mut found = then
             .iter()
             .filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after))
@@ -220,7 +224,12 @@ impl View<'_> {
 
 /// The revision that a client names.
 pub(super) fn version(text: &str) -> Result<u64, ApiError> {
-    text.parse().map_err(|_| ApiError::bad_request(format!("Invalid value: \"{text}\": resourceVersion")))
+    text.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": \
+             invalid syntax"
+        ))
+    })
 }
 
 /// A version that is not there yet (apiserver, storage/errors.go).
@@ -228,10 +237,10 @@ pub(super) fn ahead(asked: u64, current: u64) -> Result<(), ApiError> {
     if asked <= current {
         return Ok(());
     }
-    let message = format!("Too large resource version: {asked}, current: {current}");
-    let mut error = ApiError::new(504, "Timeout", message.clone());
-    error.details =
-        json!({"causes": [{"reason": "ResourceVersionTooLarge", "message": message}], "retryAfterSeconds": 1});
+    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    let mut error = ApiError::new(504, "Timeout", message);
+    let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
+    error.details = json!({"causes": [cause], "retryAfterSeconds": 1});
     Err(error)
 }
 

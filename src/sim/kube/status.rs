@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::resources::Resource;
-use crate::sim::world::guest::{set, unset};
+use crate::sim::world::guest::set;
 
 /// An error of the API.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,40 +16,49 @@ pub(super) struct ApiError {
 
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: json!({}) }
+        Self { code, reason, message: message.into(), details: Value::Null }
     }
 
-    /// With the object that it is about.
-    fn about(mut self, resource: &Resource, name: &str) -> Self {
-        self.details = json!({"name": name});
-        if !resource.group.is_empty() {
-            set(&mut self.details, &["group"], json!(resource.group));
+    /// An answer that is about nothing in particular (NewGenericServerResponse).
+    fn generic(code: u16, reason: &'static str, message: &str) -> Self {
+        Self { details: json!({}), ..Self::new(code, reason, message) }
+    }
+
+    /// With the object that it is about; some errors name its resource, others its kind.
+    fn about(mut self, resource: &Resource, kind: &str, name: &str) -> Self {
+        self.details = json!({});
+        for (field, value) in [("name", name), ("group", resource.group), ("kind", kind)] {
+            if !value.is_empty() {
+                set(&mut self.details, &[field], json!(value));
+            }
         }
-        set(&mut self.details, &["kind"], json!(resource.plural));
         self
     }
 
     pub fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" not found", resource.qualified());
-        Self::new(404, "NotFound", message).about(resource, name)
+        Self::new(404, "NotFound", message).about(resource, resource.plural, name)
     }
 
     pub fn exists(resource: &Resource, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", resource.qualified());
-        Self::new(409, "AlreadyExists", message).about(resource, name)
+        Self::new(409, "AlreadyExists", message).about(resource, resource.plural, name)
+    }
+
+    /// What the caller knows of an object is not true of it.
+    pub fn precondition(resource: &Resource, name: &str, field: &str, wanted: &str, is: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": the {field} in the precondition ({wanted}) does not match the \
+             {field} in record ({is}). The object might have been {}",
+            resource.kind,
+            if field == "UID" { "deleted and then recreated" } else { "modified" }
+        );
+        Self::new(409, "Conflict", message).about(resource, resource.kind, name)
     }
 
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
-        Self::new(409, "Conflict", message).about(resource, name)
-    }
-
-    /// A precondition of a deletion does not hold: this one says the kind, where others say what the path says.
-    pub fn outdated(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.kind);
-        let mut error = Self::new(409, "Conflict", message).about(resource, name);
-        set(&mut error.details, &["kind"], json!(resource.kind));
-        error
+        Self::new(409, "Conflict", message).about(resource, resource.plural, name)
     }
 
     /// The version that was sent is not that of the object.
@@ -59,29 +68,70 @@ impl ApiError {
     }
 
     pub fn invalid(resource: &Resource, name: &str, field: &str, why: &str) -> Self {
-        let message = format!("{} \"{name}\" is invalid: {field}: {why}", resource.kind);
-        let mut error = Self::new(422, "Invalid", message).about(resource, name);
-        // Not what the path says, as in the others (NewInvalid).
-        set(&mut error.details, &["kind"], json!(resource.kind));
-        set(&mut error.details, &["causes"], json!([{"reason": "FieldValueInvalid", "message": why, "field": field}]));
+        let group = if resource.group.is_empty() { String::new() } else { format!(".{}", resource.group) };
+        let message = format!("{}{group} \"{name}\" is invalid: {field}: {why}", resource.kind);
+        let mut error = Self::new(422, "Invalid", message).about(resource, resource.kind, name);
+        let reason = match why.split(':').next() {
+            Some("Required value") => "FieldValueRequired",
+            Some("Too long") => "FieldValueTooLong",
+            Some("Forbidden") => "FieldValueForbidden",
+            _ => "FieldValueInvalid",
+        };
+        set(&mut error.details, &["causes"], json!([{"reason": reason, "message": why, "field": field}]));
         error
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Self { details: Value::Null, ..Self::new(400, "BadRequest", message) }
+        Self::new(400, "BadRequest", message)
     }
 
     pub fn unauthorized() -> Self {
-        Self { details: Value::Null, ..Self::new(401, "Unauthorized", "Unauthorized") }
+        Self::new(401, "Unauthorized", "Unauthorized")
     }
 
     pub fn no_such_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::generic(404, "NotFound", "the server could not find the requested resource")
     }
 
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(405, "MethodNotAllowed", message)
+        Self::generic(405, "MethodNotAllowed", message)
+    }
+
+    /// A patch that cannot be applied: the server says no more than this, of a failed `test` neither.
+    pub fn unpatchable() -> Self {
+        Self::generic(422, "Invalid", "the server rejected our request due to an error in our request")
+    }
+
+    /// A patch after which the object has no place in its type.
+    pub fn misfit(why: &str) -> Self {
+        let mut error = Self::generic(422, "Invalid", &format!(" \"\" is invalid: patch: Invalid value: {why}"));
+        error.details = json!({"causes": [{"reason": "FieldValueInvalid", "message": why, "field": "patch"}]});
+        error
+    }
+
+    /// A body of a type that is not taken.
+    pub fn unsupported_media() -> Self {
+        Self::generic(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+    }
+
+    /// An answer that cannot be shown as it is asked for.
+    pub fn not_acceptable() -> Self {
+        let message =
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch";
+        Self::generic(406, "NotAcceptable", message)
+    }
+
+    /// Nobody may not do this.
+    pub fn anonymous(resource: &Resource, verb: &str, namespace: Option<&str>) -> Self {
+        let place = namespace.map_or("at the cluster scope".to_owned(), |name| format!("in the namespace \"{name}\""));
+        let message = format!(
+            "{} is forbidden: User \"system:anonymous\" cannot {verb} resource \"{}\" in API group \"{}\" {place}",
+            resource.qualified(),
+            resource.plural,
+            resource.group
+        );
+        Self::new(403, "Forbidden", message).about(resource, resource.plural, "")
     }
 
     pub fn expired(message: impl Into<String>) -> Self {
@@ -125,6 +175,7 @@ impl ApiError {
         };
         let mut error = Self::new(code, reason, message);
         if code == 429 {
+            error.details = json!({});
             set(&mut error.details, &["retryAfterSeconds"], json!(1));
         }
         if message.contains("being terminated") {
@@ -137,11 +188,14 @@ impl ApiError {
     pub fn body(&self) -> Value {
         let mut body = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message,
-            "reason": self.reason, "details": self.details, "code": self.code,
         });
-        if self.details.is_null() {
-            unset(&mut body, &["details"]);
+        if !self.reason.is_empty() {
+            set(&mut body, &["reason"], json!(self.reason));
         }
+        if !self.details.is_null() {
+            set(&mut body, &["details"], self.details.clone());
+        }
+        set(&mut body, &["code"], json!(self.code));
         body
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use super::read::{View, Wanted, ahead, version};
+use super::read::{View, Wanted, version};
 use super::resources::Resource;
 use super::route::Ask;
 use super::status::ApiError;
@@ -70,13 +70,11 @@ pub(super) fn begin(world: &World, cluster: &str, ask: &Ask, table: bool, struck
     let from = query("resourceVersion").map(version).transpose()?.filter(|from| *from > 0);
     world.look(|moment| {
         let now = moment.state.time;
-        let Some(guest) = moment.state.guests.get(cluster) else { return Ok(()) };
+        let Some(guest) = moment.state.guests.get(cluster) else { return };
         watching.told = guest.revision;
         match from {
-            Some(from) => {
-                ahead(from, guest.revision)?;
-                watching.told = from;
-            }
+            // One that is not there yet is waited for.
+            Some(from) => watching.told = from,
             // Without a revision to go on from, a watch begins with what there is.
             None if query("sendInitialEvents") != Some("false") => {
                 let view = View { guest, now, cluster, stale: &struck.stale };
@@ -92,8 +90,7 @@ pub(super) fn begin(world: &World, cluster: &str, ask: &Ask, table: bool, struck
             let annotations = json!({"k8s.io/initial-events-end": "true"});
             watching.mark(Some(annotations));
         }
-        Ok(())
-    })?;
+    });
     // A rule may break it off at once.
     watching.over = struck.drop_after;
     let frames = stream::unfold(watching, |mut watching| async move {
@@ -170,7 +167,7 @@ impl Watching {
             set(&mut object, &["metadata", "resourceVersion"], json!(change.revision.to_string()));
             self.event(kind, object);
         }
-        self.told = guest.revision;
+        self.told = self.told.max(guest.revision);
     }
 
     fn event(&mut self, kind: &str, object: Value) {

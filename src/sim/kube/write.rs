@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::checks::{creatable, is_of, label_job, updatable};
+use super::checks::{creatable, label_job, other_kind, updatable};
 use super::patch;
 use super::route::{Ask, Verb};
 use super::status::{ApiError, several_budgets, success};
@@ -36,8 +36,7 @@ impl Sent<'_> {
     /// The body, which must be JSON.
     fn json(&self) -> Result<Value, ApiError> {
         if !matches!(self.kind, "" | "application/json") {
-            let message =
-                "the body of the request was in an unknown format - accepted media types include: application/json";
+            let message = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf";
             return Err(ApiError::new(415, "UnsupportedMediaType", message));
         }
         serde_json::from_slice(self.body).map_err(|error| ApiError::bad_request(error.to_string()))
@@ -113,17 +112,11 @@ impl Sent<'_> {
 
     /// Whether what the caller knows of the object is still true (apiserver, pkg/registry/rest/delete.go).
     fn preconditions(&self, options: &Value, known: &Value) -> Result<(), ApiError> {
-        for (field, word, happened) in
-            [("uid", "UID", "deleted and then recreated"), ("resourceVersion", "ResourceVersion", "modified")]
-        {
+        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
             let (wanted, is) =
                 (text(options, &format!("/preconditions/{field}")), text(known, &format!("/metadata/{field}")));
             if !wanted.is_empty() && wanted != is {
-                let why = format!(
-                    "the {word} in the precondition ({wanted}) does not match the {word} in record ({is}). The object \
-                     might have been {happened}"
-                );
-                return Err(ApiError::outdated(self.ask.resource, self.name(), &why));
+                return Err(ApiError::precondition(self.ask.resource, self.name(), word, wanted, is));
             }
         }
         Ok(())
@@ -153,9 +146,9 @@ impl Sent<'_> {
     /// `policy/v1` Eviction (kubernetes §1.5).
     fn evict(&self, cluster: &mut Cluster<'_>) -> Written {
         let eviction = self.json()?;
-        let version = text(&eviction, "/apiVersion");
-        if text(&eviction, "/kind") != "Eviction" || !matches!(version, "policy/v1" | "policy/v1beta1") {
-            is_of(self.ask.resource, &eviction).and_then(|()| Err(ApiError::bad_request("not an Eviction")))?;
+        let (kind, version) = (text(&eviction, "/kind"), text(&eviction, "/apiVersion"));
+        if !matches!((kind, version), ("Eviction" | "", "policy/v1" | "policy/v1beta1" | "")) {
+            return Err(other_kind(kind, version, "policy", "Eviction"));
         }
         let named = text(&eviction, "/metadata/name");
         if !named.is_empty() && named != self.name() {

@@ -1,6 +1,6 @@
 //! What is true of a guest cluster: its objects as its API server keeps them, and its machines.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -22,6 +22,8 @@ pub(in crate::sim) struct Guest {
     pub changes: VecDeque<Change>,
     /// The machines of its nodes by name of the node.
     pub machines: BTreeMap<String, Machine>,
+    /// Budgets that their controller has not seen as they are.
+    pub unseen: BTreeSet<String>,
     /// How many names were made up.
     pub names: u64,
     /// Its controllers have something to look at.

@@ -83,6 +83,24 @@ fn patch_node(body: Value) -> Case {
     case(Method::PATCH, "/api/v1/nodes/likeness-a", JSON_PATCH, body)
 }
 
+fn merge_node(body: Value) -> Case {
+    case(Method::PATCH, "/api/v1/nodes/likeness-a", MERGE_PATCH, body)
+}
+
+fn create(version: &str, namespace: &str, list: &str, body: Value) -> Case {
+    let root = if version == "v1" { "/api" } else { "/apis" };
+    case(Method::POST, &format!("{root}/{version}/namespaces/{namespace}/{list}"), JSON, body)
+}
+
+fn containers() -> Value {
+    json!([{"name": "main", "image": "lab"}])
+}
+
+fn job(name: &str, policy: &str) -> Value {
+    let spec = json!({"restartPolicy": policy, "containers": containers()});
+    json!({"metadata": {"name": name}, "spec": {"template": {"spec": spec}}})
+}
+
 fn evict(pod: &str, uid: &str) -> Case {
     let options = json!({"preconditions": {"uid": uid}});
     let body = json!({
@@ -118,6 +136,33 @@ fn cases() -> Vec<Case> {
             json!({"metadata": {"resourceVersion": "1"}, "spec": {"unschedulable": true}}),
         ),
         case(Method::PATCH, "/api/v1/nodes/likeness-a", MERGE_PATCH, json!({"metadata": {"uid": other}})),
+        patch_node(json!([test("/metadata/nobody/nobody", "x")])),
+        patch_node(json!([{"op": "add", "path": "/metadata/nobody/nobody", "value": "x"}])),
+        merge_node(json!({"metadata": {"name": "other"}})),
+        merge_node(json!({"spec": {"providerID": "vsphere://other"}})),
+        case(Method::PATCH, "/api/v1/nodes/likeness-a", "text/plain", json!({})),
+        case(Method::PUT, "/api/v1/nodes/likeness-a", JSON, json!({"metadata": {"name": "other"}})),
+        // What a list cannot be asked for.
+        get("/api/v1/pods?fieldSelector=spec.nobody%3Da"),
+        get("/api/v1/pods?fieldSelector=metadata.name"),
+        get("/api/v1/nodes?resourceVersion=nobody"),
+        get("/api/v1/nodes?limit=nobody"),
+        get("/apis/nobody/v1/things"),
+        get("/apis/batch/v2/jobs"),
+        get("/api/v1/things"),
+        // What is no Job, nor a pod.
+        create("batch/v1", "likeness", "jobs", job("check", "Always")),
+        create("batch/v1", "nobody", "jobs", job("check", "Never")),
+        create("v1", "likeness", "pods", json!({"metadata": {"name": "Web"}, "spec": {"containers": containers()}})),
+        create("v1", "likeness", "pods", json!({"metadata": {"name": "web"}, "spec": {"containers": []}})),
+        create("v1", "likeness", "pods", json!({"spec": {"containers": containers()}})),
+        create("v1", "likeness", "pods", json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "web"}})),
+        case(
+            Method::POST,
+            "/api/v1/namespaces/likeness/pods/WEB-POD/eviction",
+            JSON,
+            json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "other"}}),
+        ),
         evict("nobody", other),
         evict("WEB-POD", other),
         evict("WEB-POD", "WEB-UID"),
