@@ -11,7 +11,7 @@ use crate::base::clock::Clock;
 use crate::base::files;
 use crate::model::{Rule, RunId, Severity};
 use crate::plan::{Plan, Reason};
-use crate::report::{self, Again, words};
+use crate::report::{self, Again, Handover, words};
 use crate::rollout::{Interrupt, Reach, RunError, RunState, Signal, StateDir, status};
 
 /// The version that journals and plans name.
@@ -60,27 +60,26 @@ pub struct RunJson<'a> {
     /// The process that works on it now, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     at_work: Option<&'a str>,
+    /// What a person has to bring to its end, host by host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    handover: Vec<Handover>,
 }
 
 impl<'a> RunJson<'a> {
-    /// Of this state.
-    pub fn of(run: &'a RunState) -> Self {
-        Self { exit_code: run.exit().code(), run: Some(run), not_begun: None, at_work: None }
-    }
-
-    /// With the process that works on it now.
-    pub fn with_worker(self, at_work: Option<&'a str>) -> Self {
-        Self { at_work, ..self }
+    /// Of this state; `at_work` is the process that works on the run now.
+    pub fn of(run: &'a RunState, plan: Option<&Plan>, at_work: Option<&'a str>) -> Self {
+        let handover = report::handovers(run, plan, at_work.is_some());
+        Self { exit_code: run.exit().code(), run: Some(run), not_begun: None, at_work, handover }
     }
 
     /// Of no run.
     pub fn none(exit: Exit) -> Self {
-        Self { exit_code: exit.code(), run: None, not_begun: None, at_work: None }
+        Self { exit_code: exit.code(), run: None, not_begun: None, at_work: None, handover: Vec::new() }
     }
 
-    /// Of a run without a line: its hosts wait.
-    pub fn not_begun(run: &'a RunId) -> Self {
-        Self { not_begun: Some(run), ..Self::none(Exit::Halted) }
+    /// Of a run without a line: its hosts wait. `at_work` is the process that works on it now.
+    pub fn not_begun(run: &'a RunId, at_work: Option<&'a str>) -> Self {
+        Self { not_begun: Some(run), at_work, ..Self::none(Exit::Halted) }
     }
 }
 
@@ -162,13 +161,13 @@ pub async fn answering<T>(interrupt: &Interrupt, clock: Clock, ui: &Ui, work: im
 ///
 /// # Errors
 /// The report cannot be written.
-pub fn report(state: &RunState, args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
-    let json = serde_json::to_string_pretty(&RunJson::of(state))? + "\n";
+pub fn report(state: &RunState, plan: &Plan, args: &RunArgs, ui: &Ui) -> Result<Exit, CommandError> {
+    let json = serde_json::to_string_pretty(&RunJson::of(state, Some(plan), None))? + "\n";
     match args.output {
         Output::Json => ui.data(&json),
         Output::Text => {
             let mut paper = ui.paper();
-            report::run(&mut paper, state, &ui.again(), None);
+            report::run(&mut paper, state, Some(plan), &ui.again(), None);
             ui.page(&paper);
         }
     }

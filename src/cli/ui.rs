@@ -19,6 +19,9 @@ fn paper(size: Option<(Width, Height)>) -> Paper {
     }
 }
 
+/// Columns that the sign of life takes before the first line.
+const SPINNER: usize = 2;
+
 /// The terminal, or what stands in its place.
 #[derive(Debug)]
 pub struct Ui {
@@ -28,7 +31,7 @@ pub struct Ui {
     pub interactive: bool,
     /// Whether stderr is a terminal that can move its cursor.
     animated: bool,
-    /// What is under way: the last line of the terminal, while it lasts.
+    /// What is under way: the last lines of the terminal, while it lasts.
     bar: Mutex<Option<ProgressBar>>,
     /// The first error of stdout that is not a reader who went away.
     failed: Mutex<Option<io::Error>>,
@@ -148,20 +151,37 @@ impl Ui {
         self.bar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what is under way, on a terminal: the line stays the last one.
-    pub fn busy(&self, message: impl Into<String>) {
+    /// Shows what is under way, on a terminal: it stays the last line.
+    pub fn busy(&self, message: impl AsRef<str>) {
+        self.live(&[Text::from(message.as_ref())]);
+    }
+
+    /// Shows what is under way, on a terminal: these stay the last lines, and are rewritten in place. What does
+    /// not fit a line is cut: a line that the terminal breaks would not be found again.
+    pub fn live(&self, lines: &[Text]) {
         if !self.animated {
             return;
         }
+        let columns = self.screen().0.saturating_sub(SPINNER);
+        let lines: Vec<String> = lines.iter().map(|line| line.clone().cut(columns).inline(self.colour_err)).collect();
         let mut bar = self.bar();
-        // One for as long as it lasts: another one would not know the line that it should replace.
+        // One for as long as it lasts: another one would not know the lines that it should replace.
         let bar = bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} {msg}");
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
         });
-        bar.set_message(message.into());
+        bar.set_message(lines.join("\n"));
         bar.tick();
+    }
+
+    /// Columns and rows of the terminal behind stderr, which may change at any time.
+    pub fn screen(&self) -> (usize, usize) {
+        match terminal_size_of(io::stderr()) {
+            Some((Width(columns @ 1..), Height(rows))) => (columns.into(), rows.into()),
+            // As a terminal that nobody set up is taken to be since the VT100.
+            Some(_) | None => (80, 24),
+        }
     }
 
     /// Takes away what [`Ui::busy`] shows.

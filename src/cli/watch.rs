@@ -1,4 +1,4 @@
-//! Live progress of a run: a line for each event, and what is waited for.
+//! Live progress of a run: a line for each event, and below them, on a terminal, one line a host.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,7 @@ use super::Ui;
 use super::handoff::Asking;
 use crate::base::clock::Clock;
 use crate::model::HostName;
-use crate::plan;
-use crate::report::{self, Text, Tone, words};
+use crate::report::{self, Live, Text, Tone, waited_for, words};
 use crate::rollout::{Entry, Event, RunState, Sink, Waiting};
 
 /// How often the same wait is told again where there is no terminal, in seconds: often enough that a
@@ -23,12 +22,20 @@ pub struct Watch<'a> {
     asking: Asking,
     /// What was told last of each host, without its figures, and when.
     told: BTreeMap<HostName, (String, Timestamp)>,
+    live: Live,
 }
 
 impl<'a> Watch<'a> {
     /// Shows it on this terminal.
     pub fn new(ui: &'a Ui, clock: Clock, asking: Asking) -> Self {
-        Self { ui, clock, asking, told: BTreeMap::new() }
+        Self { ui, clock, asking, told: BTreeMap::new(), live: Live::default() }
+    }
+
+    /// Shows how all hosts stand now, below what was told.
+    fn draw(&self) {
+        let (columns, rows) = self.ui.screen();
+        // What was told last must stay in sight: the lines of hosts take half of the screen at most.
+        self.ui.live(&self.live.lines(self.clock.now(), columns, rows / 2));
     }
 
     /// Commands for a person who is waited for; otherwise the report has them.
@@ -53,51 +60,40 @@ impl<'a> Watch<'a> {
 }
 
 impl Sink for Watch<'_> {
-    fn entry(&mut self, entry: &Entry, _: &RunState) {
-        // What was waited for is over, or it is told again at once.
-        self.ui.idle();
+    fn entry(&mut self, entry: &Entry, state: &RunState) {
         if let Some(line) = report::event(entry) {
             self.ui.talk(line);
         }
         if let Event::HandoffAsked { commands, confirm } = &entry.e {
             self.hand_over(commands, *confirm);
         }
+        if !self.ui.has_terminal() {
+            return;
+        }
+        self.live.take(state, entry.host.as_ref());
+        match &entry.e {
+            Event::RunFinished { .. } => self.ui.idle(),
+            _ => self.draw(),
+        }
     }
 
     fn waiting(&mut self, waiting: &Waiting<'_>) {
-        let Waiting { host, what, since, until, .. } = waiting;
-        let now = self.clock.now();
-        let line = words_of(waiting);
         if self.ui.has_terminal() {
-            self.ui.busy(format!(
-                "{line}, for {}, given up in {}",
-                words::span(now.as_second() - since.as_second()),
-                words::span(until.as_second() - now.as_second())
-            ));
-            return;
+            self.live.waiting(waiting);
+            return self.draw();
         }
+        let Waiting { host, what, since, step, .. } = waiting;
+        let now = self.clock.now();
         let what = unnumbered(what);
         let known = self.told.get(*host);
         let due = known.is_none_or(|(told, at)| *told != what || now.as_second() - at.as_second() >= AGAIN_S);
         if due {
             self.told.insert((*host).clone(), (what, now));
+            let step = step.map(|step| format!("{step}: ")).unwrap_or_default();
+            let line = format!("{host}  {step}waiting: {}", waited_for(waiting));
             self.ui.talk(format!("{}  {line}, since {}", words::clock(now), words::clock(*since)));
         }
     }
-}
-
-/// Lines of what is waited for that are told; the rest is counted.
-const SHOWN: usize = 2;
-
-/// `esx-1  reboot: waiting: the task task-7 (40 %)`.
-fn words_of(waiting: &Waiting<'_>) -> String {
-    let step = waiting.step.map(|step| format!("{step}: ")).unwrap_or_default();
-    let progress = waiting.progress.map(|percent| format!(" ({percent} %)")).unwrap_or_default();
-    let lines = plan::grouped(waiting.what);
-    let more = lines.len().saturating_sub(SHOWN);
-    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    let what: Vec<&str> = lines.iter().take(SHOWN).map(String::as_str).collect();
-    format!("{}  {step}waiting: {}{more}{progress}", waiting.host, what.join("; "))
 }
 
 /// What is waited for without its figures: a count or a time that goes on is no news.

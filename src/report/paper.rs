@@ -1,6 +1,6 @@
 //! Lines of text with tones: what every text report is set in.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::again::PROGRAM;
 
@@ -65,6 +65,34 @@ impl Text {
     /// Columns that it takes.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
+    }
+
+    /// The text in at most so many columns: what is cut off is told by `…`.
+    #[must_use]
+    pub fn cut(self, columns: usize) -> Self {
+        if self.width() <= columns {
+            return self;
+        }
+        let mut cut = Self::default();
+        let mut left = columns.saturating_sub(1);
+        for (tone, text) in &self.0 {
+            for character in text.chars() {
+                let width = character.width().unwrap_or(0);
+                if width > left {
+                    return if columns == 0 { Self::default() } else { cut.and(Tone::Plain, "…") };
+                }
+                left -= width;
+                cut.push(*tone, character);
+            }
+        }
+        cut
+    }
+
+    /// The text as it is written in the middle of a line.
+    pub fn inline(&self, colour: bool) -> String {
+        let mut out = String::new();
+        self.render(colour, &mut out);
+        out
     }
 
     /// Whether there is nothing in it.
@@ -443,6 +471,15 @@ mod tests {
                 assert!(fits && !line.ends_with(' '), "{columns}: {line:?}");
             }
         }
+    }
+
+    #[test]
+    fn d13_a_text_is_cut_to_its_columns_and_says_so() {
+        let text = || Text::toned(Tone::Strong, "東京-2").and(Tone::Plain, " waits");
+        assert_eq!(text().width(), 12);
+        let cut = |columns| text().cut(columns).inline(false);
+        assert_eq!([cut(12), cut(11), cut(4), cut(1), cut(0)], ["東京-2 waits", "東京-2 wai…", "東…", "…", ""]);
+        assert!((0..13).all(|columns| text().cut(columns).width() <= columns));
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! A run: what became of each host, how the others were left, and what to do next.
 
-use super::{Again, Paper, Table, Text, Tone, quoted, words};
+use super::handover::blocked;
+use super::{Again, Handover, Paper, Table, Text, Tone, handovers, quoted, words};
 use crate::model::HostName;
-use crate::plan::{self, Verdict};
-use crate::rollout::{HostPhase, HostState, LeftAs, Outcome, RunState, Stage, StepKind};
+use crate::plan::{self, Plan, Verdict};
+use crate::rollout::{HostPhase, HostState, LeftAs, Outcome, RunState, Stage, StepKind, WhyClosed};
 
-/// Writes the report of a run; `at_work` is the process that works on it now: until that ends, nothing
-/// else can be done with the run.
-pub fn run(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&str>) {
+/// Writes the report of a run; `plan` gives names to what is handed over; `at_work` is the process that
+/// works on it now: until that ends, nothing else can be done with the run.
+pub fn run(paper: &mut Paper, state: &RunState, plan: Option<&Plan>, again: &Again, at_work: Option<&str>) {
     paper.say(
         0,
         Text::toned(Tone::Strong, format!("Run {}", state.run)).and(
@@ -22,6 +23,12 @@ pub fn run(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
     );
     paper.blank();
     paper.say(0, run_summary(state));
+    for (name, host) in state.in_order() {
+        for line in blocked(host) {
+            let label = if matches!(host.phase, HostPhase::Working { .. }) { "waits for " } else { "not drained: " };
+            paper.item(0, Text::toned(Tone::Warn, label), format!("{name}: {line}"));
+        }
+    }
     if let Some(why) = &state.halted {
         paper.item(0, Text::toned(Tone::Warn, "halted: "), why.as_str());
     }
@@ -39,9 +46,15 @@ pub fn run(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         ]);
     }
     paper.table(2, &table);
-    for (name, host) in state.in_order().filter(|(_, host)| !host.is_converged()) {
-        stand(paper, state, name, host, again);
+    let cards = handovers(state, plan, at_work.is_some());
+    for (name, host) in state.in_order() {
+        let card = cards.iter().find(|card| card.host == *name);
+        stand(paper, state, name, host, card, again);
+        if let Some(card) = card {
+            card.hands(paper);
+        }
     }
+    nodes(paper, state);
     if state.hosts.values().any(|host| !host.left_alone.is_empty()) {
         paper.heading("Not put back");
     }
@@ -93,9 +106,29 @@ fn tone(host: &HostState) -> Tone {
 }
 
 /// How one host stands, why, and what can be done.
-fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState, again: &Again) {
+fn stand(
+    paper: &mut Paper,
+    state: &RunState,
+    name: &HostName,
+    host: &HostState,
+    card: Option<&Handover>,
+    again: &Again,
+) {
     let run = state.run.as_str();
+    let how = |paper: &mut Paper, left_as: &LeftAs| match card {
+        Some(card) => card.head(paper),
+        None => left(paper, left_as),
+    };
     match &host.phase {
+        HostPhase::Pending | HostPhase::Done { .. } if card.is_some() => {
+            let given_up = host.phase == HostPhase::Done { outcome: Outcome::GivenUp };
+            let how = if given_up { ", left to somebody as it stood" } else { "" };
+            paper.heading(format!("{name}: {}{how}", host.phase));
+            gate(paper, host);
+            if let Some(card) = card {
+                card.head(paper);
+            }
+        }
         HostPhase::Pending => {}
         // What was noted and decided nothing is told all the same.
         HostPhase::Done { .. } if host.gate.iter().any(|line| line.verdict == Verdict::Noted) => {
@@ -106,7 +139,7 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
         HostPhase::Held { why } => {
             paper.heading(format!("{name}: held"));
             paper.say(2, why.to_string());
-            marked(paper, run, host, again);
+            marked(paper, run, host, card, again);
         }
         HostPhase::Refused { expected, found } => {
             paper.heading(format!("{name}: changed since the plan"));
@@ -116,24 +149,27 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
                 paper.say(2, "next: plan again, and look at what changed:");
                 paper.line(4, again.line("plan --out plan.json"));
             }
-            marked(paper, run, host, again);
+            marked(paper, run, host, card, again);
         }
         HostPhase::Working { stage } => {
             paper.heading(format!("{name}: under way, {stage}"));
             if let Some(running) = &host.running {
                 let task = running.task.as_ref().map(|task| format!(", {task}")).unwrap_or_default();
-                paper.say(2, format!("step: {}{task}", StepKind::from(&running.step)));
+                paper.say(2, format!("step: {}{task}", running.step));
             }
             if let Some(asked) = &host.handoff {
                 commands(paper, &asked.commands);
             }
-            uncompensated(paper, host);
+            match card {
+                Some(card) => card.head(paper),
+                None => uncompensated(paper, host),
+            }
         }
         HostPhase::Left { left_as, .. } if host.is_awaited() => {
             paper.heading(format!("{name}: waiting for a person"));
             let asked = host.handoff.as_ref();
             commands(paper, asked.map_or(&[], |asked| &asked.commands));
-            left(paper, left_as);
+            how(paper, left_as);
             paper.say(2, "next, when it is typed:");
             let confirmed = asked.is_some_and(|asked| !asked.confirm || asked.confirmed);
             let done = if confirmed { String::new() } else { format!(" --done {}", quoted(name.as_str())) };
@@ -141,7 +177,8 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
         }
         HostPhase::Left { at, left_as } => {
             paper.heading(format!("{name}: left half-way, while {at}"));
-            left(paper, left_as);
+            gate(paper, host);
+            how(paper, left_as);
             paper.say(2, "next:");
             paper.line(4, again.line(&format!("resume {run}")));
         }
@@ -149,9 +186,10 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
             paper.heading(format!("{name}: {}", host.phase));
             paper.say(2, Text::toned(Tone::Bad, error.as_str()));
             gate(paper, host);
-            match left_as {
-                Some(left_as) => left(paper, left_as),
-                None => paper.say(2, "How it stands could not be read."),
+            match (left_as, card) {
+                (Some(left_as), _) => how(paper, left_as),
+                (None, Some(card)) => card.head(paper),
+                (None, None) => paper.say(2, "How it stands could not be read."),
             }
             let name = quoted(name.as_str());
             paper.say(
@@ -173,10 +211,41 @@ fn stand(paper: &mut Paper, state: &RunState, name: &HostName, host: &HostState,
     }
 }
 
-/// A host that is held with the marker of the run on it: its visit had begun.
-fn marked(paper: &mut Paper, run: &str, host: &HostState, again: &Again) {
-    let Some(marker) = &host.marker else { return };
-    paper.say(2, format!("left as: marked by this run, {} at {} UTC", marker.phase, words::clock(marker.at)));
+/// What became of nodes that is not as somebody might expect it.
+fn nodes(paper: &mut Paper, state: &RunState) {
+    let told = |host: &HostState| !host.closed.is_empty() || !host.recordoned.is_empty();
+    if !state.hosts.values().any(told) {
+        return;
+    }
+    paper.heading("Nodes");
+    for (name, host) in state.in_order() {
+        for of in &host.closed {
+            let why = match of.why {
+                WhyClosed::Before => "stays cordoned: it was so before",
+                WhyClosed::LeftOff => "stays cordoned: its VM is left off, as planned",
+            };
+            paper.item(2, format!("{name}: "), format!("the node {} {why}", of.node));
+        }
+        for of in &host.recordoned {
+            let when = words::clock(of.at);
+            let what = format!(
+                "somebody uncordoned the node {} before it passed its gate: cordoned again (seen {when} UTC)",
+                of.node
+            );
+            paper.item(2, Text::toned(Tone::Warn, format!("{name}: ")), what);
+        }
+    }
+}
+
+/// A host that is held with something of the run on it: its visit had begun.
+fn marked(paper: &mut Paper, run: &str, host: &HostState, card: Option<&Handover>, again: &Again) {
+    match (card, &host.marker) {
+        (Some(card), _) => card.head(paper),
+        (None, Some(marker)) => {
+            paper.say(2, format!("left as: marked by this run, {} at {} UTC", marker.phase, words::clock(marker.at)));
+        }
+        (None, None) => return,
+    }
     paper.say(2, "next: look at the host; when the cause is gone, go on:");
     paper.line(4, again.line(&format!("resume {run}")));
 }
@@ -195,7 +264,7 @@ fn gate(paper: &mut Paper, host: &HostState) {
 }
 
 /// How a host was left.
-pub fn left(paper: &mut Paper, left_as: &LeftAs) {
+fn left(paper: &mut Paper, left_as: &LeftAs) {
     let LeftAs { maintenance, pending, marker, uncompensated, notes, at } = left_as;
     let maintenance = match maintenance {
         Some(true) => "in maintenance mode",
@@ -248,7 +317,10 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         paper.line(4, again.line(&format!("resume {run}")));
     }
     if any(|host| !host.is_released() && !is_changed(host)) {
-        paper.say(2, "or give back what is not changed yet:");
+        paper.say(
+            2,
+            if failed { "give back what is not changed yet:" } else { "or give back what is not changed yet:" },
+        );
         paper.line(4, again.line(&format!("abort {run}")));
     }
     if failed || !any(|host| !host.is_released()) {

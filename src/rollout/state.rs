@@ -93,6 +93,9 @@ pub struct HostState {
     /// Nodes that stay cordoned without our mark on them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<ClosedNode>,
+    /// Nodes that carried our mark, as it was written last: it is off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmarked: Vec<NodeMemory>,
     /// The gate as read last.
     pub gate: Vec<GateRead>,
     /// How it stood when it was left last, for who takes it over.
@@ -319,6 +322,7 @@ impl HostState {
             blocked: Vec::new(),
             recordoned: Vec::new(),
             closed: Vec::new(),
+            unmarked: Vec::new(),
             gate: Vec::new(),
             stood: None,
         }
@@ -388,6 +392,10 @@ impl HostState {
                     && let Some(why) = self.stays_closed(node)
                 {
                     self.closed.push(ClosedNode { node: node.clone(), why });
+                }
+                self.unmarked.retain(|known| known.node != *node);
+                if mark.is_none() {
+                    self.unmarked.extend(self.memory.nodes.iter().filter(|known| known.node == *node).cloned());
                 }
                 self.memory.nodes.retain(|known| known.node != *node);
                 self.memory.nodes.extend(mark.as_ref().map(|mark| NodeMemory {
@@ -468,7 +476,13 @@ impl HostState {
                 self.recordoned.push(Recordoned { node: node.clone(), at });
             }
             Event::HostLeft { left_as } => {
-                let (left_as, memory) = (left_as.clone(), self.memory.clone());
+                let (left_as, mut memory) = (left_as.clone(), self.memory.clone());
+                // What was given up with the host: their gate compares with what their marks said.
+                let given_up = |known: &&NodeMemory| {
+                    let comp = Compensation::Node(known.node.clone());
+                    self.left_alone.iter().any(|(left, _)| *left == comp)
+                };
+                memory.nodes.extend(self.unmarked.iter().filter(given_up).cloned());
                 self.stood = Some(Box::new(Stood { left_as, changed: self.changed, memory }));
             }
             Event::HostHeld { .. }

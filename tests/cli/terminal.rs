@@ -70,6 +70,12 @@ impl Terminal {
         String::from_utf8_lossy(&self.written).into_owned()
     }
 
+    /// The rows of the screen: a line that fills one is not joined with the next.
+    fn rows(&self) -> Vec<String> {
+        let screen = self.screen.screen();
+        screen.rows(0, screen.size().1).map(|row| row.trim_end().to_owned()).collect()
+    }
+
     /// The lines of the screen, as a person sees them.
     fn shown(&self) -> String {
         self.screen.screen().contents()
@@ -131,6 +137,32 @@ fn progress_is_animated_and_leaves_nothing_behind() {
     assert!(!shown.lines().any(spinner), "{shown}");
     // The lines of the run stand whole, each once.
     assert_eq!(shown.matches("esx-h100-01  given back, verified").count(), 1, "{shown}");
+}
+
+/// Each host has one line below those of the run: it is rewritten in place, never broken, and gone at the end.
+#[test]
+fn each_host_has_one_line_that_is_rewritten_in_place() {
+    for columns in [100, 40] {
+        let folder = Folder::lab(&[("h100", H100)]);
+        let mut terminal = Terminal::start(&folder, columns, &[], "apply --yes --world world.yaml");
+        let spinner = |row: &&String| row.starts_with(|c: char| ('\u{2801}'..='\u{28ff}').contains(&c));
+        let (mut all, mut waits) = (false, false);
+        while terminal.read() {
+            let rows = terminal.rows();
+            assert!(rows.iter().filter(spinner).count() <= 1, "{columns}: {rows:#?}");
+            let Some(head) = rows.iter().position(|row| spinner(&row)) else { continue };
+            let below: Vec<&String> = rows[head + 1..].iter().filter(|row| !row.is_empty()).collect();
+            // A read may end in the middle of a line; what a terminal broke would begin at its edge.
+            assert!(below.iter().all(|row| row.starts_with("  ")), "{columns}: {rows:#?}");
+            all |= below.iter().filter(|row| row.starts_with("  esx-h100-0")).count() == 3;
+            waits |= below.iter().any(|row| row.contains("  for ") && row.contains(", until "));
+        }
+        assert!(all && (waits || columns == 40), "{columns}: {}", terminal.text());
+        terminal.end();
+        let rows = terminal.rows();
+        assert!(!rows.iter().any(|row| spinner(&row) || row.contains(", until ")), "{columns}: {rows:#?}");
+        assert_eq!(terminal.shown().matches("esx-h100-01  given back, verified").count(), 1, "{rows:#?}");
+    }
 }
 
 #[test]
@@ -212,7 +244,7 @@ fn enter_says_that_the_commands_are_typed() {
     terminal.until("enter maintenance mode ...");
     terminal.type_in("\r");
     terminal.until("press Enter here");
-    terminal.until("waiting: a person to type the commands, and to say so");
+    terminal.until("waiting: a person to type");
     let shown = terminal.shown();
     let commands: Vec<&str> = shown.lines().filter(|line| line.starts_with("    nvidia-smi -i ")).collect();
     assert_eq!(commands, ["    nvidia-smi -i 0000:17:00.0 -mig 1", "    nvidia-smi -i 0000:1f:00.0 -mig 1"], "{shown}");

@@ -1,6 +1,9 @@
 //! Reports of facts that no simulated world is needed for.
 
+mod handover;
+mod live;
 mod mig;
+mod stages;
 
 use poolwright::model::{ClusterView, Drs, DrsOverride, Fact, ManagedBy, MoRef, Observed, PowerState, VmView};
 use poolwright::report::{self, Paper};

@@ -1,8 +1,10 @@
 //! Arbitrary events, phases and entries.
 
 use jiff::Timestamp;
-use poolwright::model::{Baseline, Fact, HostName, Marker, MarkerPhase, MigKind, MoRef, ShellWay};
-use poolwright::plan::{GateCheck, Impact, Reboots, Refusal, Step, Verdict, Visit};
+use poolwright::model::{
+    Baseline, Fact, HostName, Marker, MarkerPhase, MigKind, MoRef, NodeMark, NodePhase, NodeRef, ShellWay,
+};
+use poolwright::plan::{GateCheck, Impact, NodeEnd, Reboots, Refusal, Step, Verdict, Visit};
 use poolwright::rollout::{
     Compensation, Entry, Event, FailureClass, Held, HostPhase, How, LeftAs, Outcome, Resumed, RunOutcome, SeenFacts,
     Signal, Stage, StepKind,
@@ -37,6 +39,69 @@ fn steps() -> impl Strategy<Value = Step> {
         Just(Step::StartMonitor),
         Just(Step::VerifyHost),
         Just(Step::ExitMaintenance),
+        of_vms(),
+        of_nodes(),
+    ]
+}
+
+fn vm() -> impl Strategy<Value = MoRef> {
+    (1..4u32).prop_map(|vm| MoRef::new("VirtualMachine", format!("vm-{vm}")))
+}
+
+fn node() -> impl Strategy<Value = NodeRef> {
+    (1..4u32).prop_map(|node| NodeRef {
+        cluster: "k8s-serve".to_owned(),
+        name: format!("serve-{node}"),
+        uid: format!("uid-{node}"),
+    })
+}
+
+fn of_vms() -> impl Strategy<Value = Step> {
+    let stop = (vm(), proptest::option::of(node())).prop_map(|(vm, node)| Step::StopVm {
+        name: format!("name of {}", vm.id),
+        vm,
+        node,
+    });
+    let start = vm().prop_map(|vm| Step::StartVm { name: format!("name of {}", vm.id), vm, gpus: Vec::new() });
+    prop_oneof![stop, start, (0..3u32).prop_map(|stops| Step::StartClosing { moves: Vec::new(), stops })]
+}
+
+fn of_nodes() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (node(), vm()).prop_map(|(node, vm)| Step::CordonNode { node, vm }),
+        (node(), vm()).prop_map(|(node, vm)| Step::DrainNode { node, vm, timeout_s: 1_800 }),
+        (node(), vm(), any::<bool>()).prop_map(|(node, vm, stopped)| Step::AwaitNode { node, vm, stopped }),
+        node().prop_map(|node| Step::ValidateNode { node }),
+        (node(), any::<bool>()).prop_map(|(node, open)| Step::UncordonNode {
+            node,
+            leave: if open { NodeEnd::Open } else { NodeEnd::LeftOff },
+        }),
+    ]
+}
+
+fn node_events() -> impl Strategy<Value = Event> {
+    let mark = |vm: &MoRef, was_unschedulable, drained| NodeMark {
+        v: NodeMark::VERSION,
+        run: "01RUN".into(),
+        plan: "ab12".to_owned(),
+        host: "uuid".to_owned(),
+        vm: vm.id.clone(),
+        phase: if drained { NodePhase::Drained } else { NodePhase::Draining },
+        was_unschedulable,
+        since: time(),
+        deadline: time(),
+        boot: "boot-before".to_owned(),
+        gpus: 2,
+    };
+    prop_oneof![
+        (node(), vm(), any::<(bool, bool, bool)>()).prop_map(move |(node, vm, (marked, cordoned, drained))| {
+            Event::NodeMarked { mark: marked.then(|| Box::new(mark(&vm, cordoned, drained))), node, vm }
+        }),
+        (node(), any::<bool>()).prop_map(|(node, busy)| Event::NodeBlocked {
+            node,
+            why: if busy { vec!["the PDB web/web needs 2 and has 2".to_owned()] } else { Vec::new() },
+        }),
+        node().prop_map(|node| Event::NodeRecordoned { node }),
     ]
 }
 
@@ -59,7 +124,8 @@ fn comps() -> impl Strategy<Value = Compensation> {
         Just(Compensation::Maintenance),
         Just(Compensation::Ssh),
         Just(Compensation::Monitor),
-        (1..4u32).prop_map(|vm| Compensation::Vm(MoRef { kind: "VirtualMachine".to_owned(), id: format!("vm-{vm}") })),
+        vm().prop_map(Compensation::Vm),
+        node().prop_map(Compensation::Node),
     ]
 }
 
@@ -169,6 +235,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         }),
         prop_oneof![Just(Signal::Interrupt), Just(Signal::Terminate)].prop_map(|signal| Event::Signal { signal }),
         left_as().prop_map(|left_as| Event::HostLeft { left_as }),
+        node_events(),
         prop_oneof![
             Just(Outcome::Converged),
             Just(Outcome::AlreadyConverged),

@@ -37,8 +37,13 @@ proptest! {
         }
         // Nothing is done on a host before its visit is planned, and nothing after a failure but
         // putting back, until it is planned again.
-        let acts = matches!(event, Event::StepStarted { .. } | Event::Armed { .. } | Event::TaskSeen { .. });
+        let acts = matches!(event, Event::StepStarted { .. } | Event::TaskSeen { .. });
         if acts && !matches!(phase, HostPhase::Working { .. }) {
+            prop_assert!(next.is_err());
+        }
+        // A host whose nodes failed is closed again: that is put back, too.
+        let begun = matches!(phase, HostPhase::Working { .. } | HostPhase::Left { .. } | HostPhase::Failed { .. });
+        if matches!(event, Event::Armed { .. }) && !begun {
             prop_assert!(next.is_err());
         }
         if let (HostPhase::Failed { .. }, Ok(next)) = (&phase, &next) {

@@ -45,7 +45,7 @@ fn apply_saved(file: &Path, args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandEr
     let state = with_session(site, args.run.world.file(), Purpose::Changing, ui, async |session| {
         execute_plan(session, &dir, &plan, args, ui).await
     })?;
-    execute::report(&state, &args.run, ui)
+    execute::report(&state, &plan, &args.run, ui)
 }
 
 fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
@@ -78,10 +78,10 @@ fn plan_and_apply(args: &ApplyArgs, ui: &Ui) -> Result<Exit, CommandError> {
             ui.talk("nothing was changed");
             return Ok(Err(execute::undone(&plan)));
         }
-        execute_plan(session, &dir, &plan, args, ui).await.map(Ok)
+        execute_plan(session, &dir, &plan, args, ui).await.map(|state| Ok((state, plan)))
     })?;
     match done {
-        Ok(state) => execute::report(&state, &args.run, ui),
+        Ok((state, plan)) => execute::report(&state, &plan, &args.run, ui),
         Err(exit) => execute::no_run(exit, &args.run, ui),
     }
 }

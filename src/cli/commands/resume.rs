@@ -63,7 +63,7 @@ pub fn take_up(
             .await
             .map_err(|error| execute::failed(error, dir, run))
     })?;
-    execute::report(&state, args, ui)
+    execute::report(&state, plan, args, ui)
 }
 
 /// The run that is meant, with its plan: the one that is named, or the only unfinished one.

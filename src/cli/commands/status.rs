@@ -28,13 +28,16 @@ pub fn run(args: &StatusArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let Some(state) = state_of(&dir, &wanted)? else {
         return not_begun(&dir, &wanted, at_work.as_deref(), args, ui);
     };
+    // It gives names to what is handed over; without it the card has ids.
+    let plan =
+        dir.plan(&state.plan).inspect_err(|error| tracing::warn!(%error, "the plan of the run cannot be read")).ok();
     if args.output == Output::Json {
-        ui.json(&RunJson::of(&state).with_worker(at_work.as_deref()))?;
+        ui.json(&RunJson::of(&state, plan.as_ref(), at_work.as_deref()))?;
         return Ok(Exit::Done);
     }
     let mut paper = ui.paper();
     let again = again(&dir, &state.plan, args, ui)?;
-    report::run(&mut paper, &state, &again, at_work.as_deref());
+    report::run(&mut paper, &state, plan.as_ref(), &again, at_work.as_deref());
     if args.run.is_none() && !runs.is_empty() {
         earlier(&mut paper, &dir, &runs, &ui.again());
     }
@@ -64,7 +67,7 @@ fn not_begun(
 ) -> Result<Exit, CommandError> {
     let plan = dir.plan_of(run)?;
     if args.output == Output::Json {
-        ui.json(&RunJson::not_begun(run).with_worker(at_work))?;
+        ui.json(&RunJson::not_begun(run, at_work))?;
         return Ok(Exit::Done);
     }
     let mut paper = ui.paper();

@@ -101,7 +101,7 @@ fn journal() -> Vec<Entry> {
 
 fn text(state: &RunState) -> String {
     let mut paper = Paper::new();
-    run(&mut paper, state, &Again { world: Some("lab.yaml".into()), ..Again::default() }, None);
+    run(&mut paper, state, None, &Again { world: Some("lab.yaml".into()), ..Again::default() }, None);
     paper.render(false)
 }
 
@@ -161,7 +161,7 @@ fn a_host_that_waits_for_a_person_has_the_commands_and_what_to_type_then() {
 #[test]
 fn a_host_that_waits_while_a_process_works_on_it_shows_the_commands() {
     let mut paper = Paper::new();
-    run(&mut paper, &fold(&handed_off(false)).unwrap(), &Again::default(), Some("poolwright, process 7"));
+    run(&mut paper, &fold(&handed_off(false)).unwrap(), None, &Again::default(), Some("poolwright, process 7"));
     insta::assert_snapshot!(paper.render(false));
 }
 
