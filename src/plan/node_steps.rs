@@ -56,8 +56,20 @@ impl<'a> Nodes<'a> {
             vm: vm.clone(),
             timeout_s: self.rule(node).map_or(0, |rules| rules.drain_timeout_s),
         }));
+        self.moved(fates, vms);
+    }
+
+    /// Adds the look at each node whose VM moves while it runs. Of a guest cluster that the pool does not list
+    /// nothing is expected.
+    pub fn moved(&self, fates: &[VmFate], vms: &mut Vms) {
         let moving = fates.iter().filter(|fate| matches!(fate.fate, Fate::Moves { .. }));
-        vms.moved.extend(moving.filter_map(|fate| Some(moved(fate.node.as_ref()?, &fate.vm))));
+        let nodes = moving.filter_map(|fate| Some((fate.node.as_ref()?, &fate.vm)));
+        let listed = nodes.filter(|(node, _)| self.rule(node).is_some());
+        vms.moved.extend(listed.map(|(node, vm)| Step::AwaitNode {
+            node: node.clone(),
+            vm: vm.clone(),
+            stopped: false,
+        }));
     }
 
     /// Adds the steps on nodes once the host is open again.
@@ -133,9 +145,4 @@ fn started(step: &Step) -> Option<&MoRef> {
         Step::StartVm { vm, .. } => Some(vm),
         _ => None,
     }
-}
-
-/// The look at a node whose VM was moved while it ran.
-pub(super) fn moved(node: &NodeRef, vm: &MoRef) -> Step {
-    Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: false }
 }

@@ -143,7 +143,10 @@ fn expects(step: &Step) -> String {
         Step::VerifyHost => "modes active as wished, devices and other GPUs unchanged, parity no worse".to_owned(),
         Step::ExitMaintenance => "the host gate passed".to_owned(),
         Step::StartVm { .. } => "the VM off, on this host, with the same GPU devices".to_owned(),
-        Step::AwaitNode { .. } => "its VM powered on, on this host".to_owned(),
+        Step::AwaitNode { stopped: true, .. } => "its VM powered on, on this host".to_owned(),
+        Step::AwaitNode { stopped: false, .. } => {
+            "the node Ready, on the boot of before, with no fewer GPUs".to_owned()
+        }
         Step::ValidateNode { .. } => "the node Ready, with what it should offer".to_owned(),
         Step::UncordonNode { leave: NodeEnd::Open, .. } => "the node gate passed, our mark on the node".to_owned(),
         Step::UncordonNode { leave: NodeEnd::LeftOff, .. } => "its VM off, our mark on the node".to_owned(),
@@ -194,7 +197,8 @@ fn kind(step: &Step) -> &'static str {
         Step::VerifyHost => "verify",
         Step::ExitMaintenance => "open",
         Step::StartVm { .. } => "start a VM",
-        Step::AwaitNode { .. } => "wait for a node",
+        Step::AwaitNode { stopped: true, .. } => "wait for a node",
+        Step::AwaitNode { stopped: false, .. } => "look at a node",
         Step::ValidateNode { .. } => "validate a node",
         Step::UncordonNode { .. } => "uncordon a node",
     }

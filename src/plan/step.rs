@@ -323,7 +323,8 @@ impl fmt::Display for Step {
                 let devices: Vec<String> = gpus.iter().map(device_words).collect();
                 write!(f, "start {name} ({})", devices.join(", "))
             }
-            Self::AwaitNode { node, .. } => write!(f, "wait for the node {node}"),
+            Self::AwaitNode { node, stopped: true, .. } => write!(f, "wait for the node {node}"),
+            Self::AwaitNode { node, stopped: false, .. } => write!(f, "look at the node {node}"),
             Self::ValidateNode { node } => write!(f, "validate the node {node}"),
             Self::UncordonNode { node, leave: NodeEnd::Open } => write!(f, "uncordon the node {node}"),
             Self::UncordonNode { node, leave: NodeEnd::LeftOff } => {

@@ -68,6 +68,11 @@ const NODE: Duration = minutes(5);
 /// A driver that is not precompiled is compiled at the first boot, 15 minutes and more (kubernetes §6.6:
 /// driver and plugin 30 minutes, allocatable 10 minutes).
 const NODE_DEADLINE: Duration = minutes(40);
+/// A node that did not boot is Ready as before.
+const STAYED: Duration = minutes(1);
+/// A VM that stood still during its move missed heartbeats: the node is not Ready 40 s after the last, and is again
+/// with the next, within minutes (kubernetes §6.6).
+const STAYED_DEADLINE: Duration = minutes(10);
 /// A Job that adds vectors on the GPUs; its image may have to be pulled.
 const VALIDATE: Duration = minutes(3);
 /// An image of several GB over a slow registry, once; a Job that takes longer than this hangs.
@@ -95,7 +100,8 @@ impl Step {
             Self::StartVm { .. } => START,
             Self::CordonNode { .. } | Self::UncordonNode { .. } => PATCH,
             Self::DrainNode { .. } => DRAIN,
-            Self::AwaitNode { .. } => NODE + stable,
+            Self::AwaitNode { stopped: true, .. } => NODE + stable,
+            Self::AwaitNode { stopped: false, .. } => STAYED + stable,
             Self::ValidateNode { .. } => VALIDATE,
         }
     }
@@ -117,7 +123,8 @@ impl Step {
             Self::StartVm { .. } => START_DEADLINE,
             Self::CordonNode { .. } | Self::UncordonNode { .. } => PATCH_DEADLINE,
             Self::DrainNode { timeout_s, .. } => Duration::from_secs((*timeout_s).into()),
-            Self::AwaitNode { .. } => NODE_DEADLINE + stable,
+            Self::AwaitNode { stopped: true, .. } => NODE_DEADLINE + stable,
+            Self::AwaitNode { stopped: false, .. } => STAYED_DEADLINE + stable,
             Self::ValidateNode { .. } => VALIDATE_DEADLINE,
         }
     }

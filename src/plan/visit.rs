@@ -7,7 +7,7 @@ use super::device::{Devices, Gap, addresses};
 use super::gate::{device_digest, unreadable_parity};
 use super::group::grouped;
 use super::need::Need;
-use super::node_steps::{Nodes, moved};
+use super::node_steps::Nodes;
 use super::slow::changes;
 use super::vms::{Fates, Scene, fates, restarts, suspended};
 use super::work::{Vms, Work, start};
@@ -210,8 +210,7 @@ fn vms(
         nodes.close(&fates, |vm| !off(vm), &mut vms);
     } else if closed && !memory.begun {
         // Whoever died between the last move and this look has not seen how the nodes took it.
-        let moves = host.fates.iter().filter(|fate| matches!(fate.fate, Fate::Moves { .. }));
-        vms.moved.extend(moves.filter_map(|fate| Some(moved(fate.node.as_ref()?, &fate.vm))));
+        nodes.moved(&host.fates, &mut vms);
     }
     nodes.open(&fates, memory, view, &mut vms);
     Ok(vms)

@@ -568,3 +568,22 @@ fn a_host_whose_node_is_not_ready_is_out_of_service() {
     find(&mut scene.vms.leaving, "train-1").power = Fact::Known(PowerState::Off);
     assert_eq!(why(&scene), None);
 }
+
+/// Nothing says what such a node has to offer, so nothing is expected of it after its move.
+#[test]
+fn a_node_of_a_cluster_that_the_pool_does_not_list_may_move() {
+    let mut scene = Scene::new();
+    scene.vms.pool.guests.pop();
+    find(&mut scene.vms.leaving, "train-1").gpus = Fact::Known(vec![vgpu_device(QUARTER)]);
+    let (plan, view, around) = scene.planned();
+    let steps = go(&plan, &view, &Memory::default(), &around).unwrap().steps;
+    let worked_on: Vec<&str> = steps
+        .iter()
+        .filter_map(Step::works_on)
+        .map(|node| node.name.as_str())
+        .filter(|name| *name == "train-1")
+        .collect();
+    assert_eq!(worked_on, [""; 0]);
+    assert!(plan.fates.iter().any(|fate| fate.name == "train-1" && matches!(fate.fate, Fate::Moves { .. })));
+    assert!(plan.steps.iter().any(|step| step.does == "look at the node web of k8s-serve"), "{:#?}", plan.steps);
+}

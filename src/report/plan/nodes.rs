@@ -50,10 +50,14 @@ pub(super) fn of_host(paper: &mut Paper, host: &HostPlan) {
         }
     }
     let moved = host.fates.iter().filter(|fate| matches!(fate.fate, Fate::Moves { .. }));
-    let moved: Vec<String> = moved.filter_map(|fate| fate.node.as_ref()).map(ToString::to_string).collect();
-    if !moved.is_empty() {
-        let text = "neither cordoned nor drained; looked at after the move";
-        paper.item(2, "nodes that move as they run: ", format!("{}: {text}", moved.join(", ")));
+    let nodes = moved.filter_map(|fate| fate.node.as_ref());
+    let (listed, others): (Vec<_>, Vec<_>) =
+        nodes.partition(|node| host.guests.iter().any(|rules| rules.cluster.value == node.cluster));
+    let after = [(listed, "looked at after the move"), (others, "not looked at, the pool does not list their cluster")];
+    for (nodes, then) in after.into_iter().filter(|(nodes, _)| !nodes.is_empty()) {
+        let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+        let text = format!("{}: neither cordoned nor drained; {then}", names.join(", "));
+        paper.item(2, "nodes that move as they run: ", text);
     }
     if !host.bounds.nodes.is_empty() {
         let bounds: Vec<String> =
