@@ -139,7 +139,7 @@ pub fn visit(host: &HostPlan, record: &HostRecord, memory: &Memory, around: &Aro
         }
     }
     // On a host that was opened again a VM may be off that we stopped.
-    let vms = if ours || (!closed && !(memory.vms.is_empty() && memory.nodes.is_empty())) {
+    let vms = if ours || !(closed || memory.vms.is_empty() && memory.nodes.is_empty()) {
         // Somebody may use the host from the moment that it is open: what runs is not ours to judge then.
         let closes = ours && !closed && memory.maintenance != OurMaintenance::Leaving;
         vms(host, view, memory, around, (closes, closed))?

@@ -148,7 +148,7 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
     let limits = all.iter().filter_map(|container| container.pointer("/resources/limits")?.get(resource.as_str()));
     let asked: Vec<Option<u64>> = limits.map(amount).collect();
     let sum = asked.iter().copied().sum::<Option<u64>>();
-    let hint = format!("write `resources: {{limits: {{\"{{{{ resource }}}}\": {{{{ perNode }}}}}}}}` on a container");
+    let hint = "write `resources: {limits: {\"{{ resource }}\": {{ perNode }}}}` on a container".to_owned();
     match (asked.is_empty(), sum) {
         (false, Some(1..)) if sum <= Some(per_node.into()) => {}
         (true, _) => {
