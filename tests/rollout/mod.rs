@@ -12,6 +12,7 @@ mod hands;
 mod machine;
 mod maintenance;
 mod mig;
+mod nodes;
 mod reboots;
 pub mod scene;
 mod standing;

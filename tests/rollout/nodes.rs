@@ -1,0 +1,355 @@
+//! Hosts that carry nodes of guest clusters: cordoned before the first eviction, drained before the host
+//! closes, proven before they are uncordoned; and the ways out.
+
+use std::time::Duration;
+
+use poolwright::model::{NodeMark, NodePhase};
+use poolwright::plan::Plan;
+use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, Outcome, RunState, Stage, StepKind};
+use serde_json::Value;
+
+use super::scene::{Scene, asked, closed, failure, host_of, interrupted, marker, resume, watched};
+use super::ways::once_after;
+use crate::support::lab::{Lab, USER};
+
+/// Two nodes in two clusters on one host, each with work that has another place to go.
+pub const CLUSTERS: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+      workloads: [{name: web, replicas: 2, gpu: 1, pdb: {minAvailable: 1}}, {name: agent, kind: daemonSet}]}, \
+    {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}], \
+      workloads: [{name: batch, replicas: 1, gpu: 1}]}";
+/// Their VMs, whose names are others than those of the nodes.
+pub const NODES: &str = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a}}, \
+    {name: vm-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b, systemUUID: swapped}}]";
+
+/// A scene with guest clusters. `rollout` of the pool may go on with other keys.
+pub struct Nodes {
+    pub clusters: &'static str,
+    pub vms: &'static str,
+    /// More keys of the world.
+    pub world: &'static str,
+    /// `rollout` of the pool.
+    pub rollout: &'static str,
+    /// `expect` of both clusters.
+    pub expect: u32,
+    /// `drain.timeout`.
+    pub timeout: &'static str,
+    pub to: &'static str,
+}
+
+impl Default for Nodes {
+    fn default() -> Self {
+        Self {
+            clusters: CLUSTERS,
+            vms: NODES,
+            world: "faults: []",
+            rollout: "maxUnavailable: 1, maxReboots: 2",
+            expect: 1,
+            timeout: "20m",
+            to: "[{mode: {vgpu: {size: mixed}}}]",
+        }
+    }
+}
+
+/// A Job as a template of files would give it.
+const JOB: &str = "{template: {file: templates/cuda-vector-add.yaml, set: {image: \"cuda-vector-add:1\"}}}";
+
+impl Nodes {
+    pub fn lab(&self) -> Lab {
+        let Self { clusters, vms, world, rollout, expect, timeout, to } = self;
+        let guest = |name: &str| {
+            format!(
+                "{{cluster: {name}, expect: {{resource: nvidia.com/gpu, perNode: {expect}}}, \
+                 drain: {{timeout: {timeout}}}, validate: [{JOB}]}}"
+            )
+        };
+        let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+        let scene = Scene {
+            hosts: 2,
+            names: "esx-01",
+            to,
+            vms,
+            may: "{mayStop: [{guest: k8s-a}, {guest: k8s-b}]}",
+            world: leak(format!("{world}\n  guests: [{clusters}]")),
+            site: "guests: [{name: k8s-a, kubeconfig: \"file:KUBECONFIG\", context: k8s-a}, \
+                   {name: k8s-b, kubeconfig: \"file:KUBECONFIG\", context: k8s-b}]",
+            rollout: leak(format!("{{{rollout}}}\n  guests: [{}, {}]", guest("k8s-a"), guest("k8s-b"))),
+            ..Scene::default()
+        };
+        scene.lab()
+    }
+
+    pub async fn planned(&self) -> (Lab, Plan) {
+        let lab = self.lab();
+        let plan = lab.plan().await;
+        assert_eq!(plan.hosts.len(), 1, "{:#?} {:#?}", plan.not_acted, plan.findings);
+        (lab, plan)
+    }
+}
+
+/// The object of a node as its cluster has it.
+pub fn node(lab: &Lab, cluster: &str, name: &str) -> Value {
+    let snapshot = lab.world.snapshot();
+    let objects = &snapshot["guests"][cluster]["objects"];
+    let found = objects.as_object().and_then(|all| all.iter().find(|(key, _)| key.ends_with(&format!("nodes//{name}"))));
+    found.unwrap_or_else(|| panic!("no node {name} in {objects}")).1.clone()
+}
+
+/// Whether a node is cordoned, and the phase of the mark on it.
+pub fn stands(lab: &Lab, cluster: &str, name: &str) -> (bool, Option<NodePhase>) {
+    let node = node(lab, cluster, name);
+    let mark = node["metadata"]["annotations"][NodeMark::ANNOTATION].as_str();
+    let mark = mark.map(|text| serde_json::from_str::<NodeMark>(text).unwrap().phase);
+    (node["spec"]["unschedulable"] == Value::Bool(true), mark)
+}
+
+/// Both nodes are as before: open, without our mark.
+pub fn are_free(lab: &Lab) {
+    for (cluster, name) in [("k8s-a", "gpu-a"), ("k8s-b", "gpu-b")] {
+        assert_eq!(stands(lab, cluster, name), (false, None), "{cluster}/{name}");
+    }
+}
+
+/// Our calls that had an effect, in order, each with its object.
+pub fn ours(lab: &Lab) -> Vec<(String, String)> {
+    let done = lab.world.log().into_iter().filter(|write| [USER, "kubernetes-admin"].contains(&write.who.as_str()));
+    done.filter(|write| write.effect).map(|write| (write.call, write.id)).collect()
+}
+
+fn first(calls: &[(String, String)], is: impl Fn(&(String, String)) -> bool) -> usize {
+    calls.iter().position(is).unwrap_or_else(|| panic!("no such call in {calls:#?}"))
+}
+
+fn last(calls: &[(String, String)], is: impl Fn(&(String, String)) -> bool) -> usize {
+    calls.iter().rposition(is).unwrap_or_else(|| panic!("no such call in {calls:#?}"))
+}
+
+fn state_of(result: Result<RunState, rollout::RunError>) -> RunState {
+    result.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn e06_cordon_then_evict_then_stop_then_change_then_validate_then_uncordon() {
+    let (lab, plan) = Nodes::default().planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state_of(state);
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    are_free(&lab);
+    assert_eq!((closed(&lab, 1), marker(&lab, 1)), (false, String::new()));
+    assert_eq!(host_of(&state, 1).armed, Vec::new());
+    let calls = ours(&lab);
+    let is_node = |call: &(String, String)| call.1.contains("/nodes/");
+    let evicts = |call: &(String, String)| call.1.contains("/eviction") || call.0.contains("eviction");
+    let cordons: Vec<usize> =
+        calls.iter().enumerate().filter(|(_, call)| is_node(call)).map(|(at, _)| at).take(2).collect();
+    let names: Vec<&str> = cordons.iter().map(|at| calls[*at].1.as_str()).collect();
+    assert!(names[0].contains("gpu-a") && names[1].contains("gpu-b"), "both are cordoned first: {calls:#?}");
+    let (first_eviction, last_eviction) = (first(&calls, evicts), last(&calls, evicts));
+    let order = [
+        cordons[1],
+        first_eviction,
+        last_eviction,
+        first(&calls, |call| call.0 == "EnterMaintenanceMode_Task"),
+        first(&calls, |call| call.0 == "ShutdownGuest"),
+        first(&calls, |call| call.0 == "UpdateGraphicsConfig"),
+        first(&calls, |call| call.0 == "ExitMaintenanceMode_Task"),
+        first(&calls, |call| call.0 == "PowerOnVM_Task"),
+        first(&calls, |call| call.1.contains("jobs/")),
+        last(&calls, is_node),
+    ];
+    assert!(order.is_sorted(), "{order:?} {calls:#?}");
+    let tally = lab.world.tally();
+    for vm in ["vm-1", "vm-2"] {
+        let vm = &tally.vms[vm];
+        assert_eq!((vm.host.as_str(), vm.on, vm.stops, vm.starts), ("esx-01", true, 1, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn e03_a_node_that_was_cordoned_before_stays_so() {
+    let vms = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a, unschedulable: true}}, \
+        {name: vm-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b}}]";
+    let (lab, plan) = Nodes { vms, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, None));
+    assert_eq!(stands(&lab, "k8s-b", "gpu-b"), (false, None));
+    // The same where nothing is done to the host in the end.
+    let (lab, plan) = Nodes { vms, ..Nodes::default() }.planned().await;
+    let state = interrupted(&lab, &plan, once_after(StepKind::DrainNode, true)).await;
+    let run = state.run;
+    let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
+    assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::AsItWas });
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, None));
+    assert_eq!(stands(&lab, "k8s-b", "gpu-b"), (false, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_never_gives_way_is_named_and_everything_is_given_back() {
+    let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", workloads: [{name: web, replicas: 1, gpu: 1, pdb: {minAvailable: 1}}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    let (lab, plan) = Nodes { clusters, timeout: "10m", ..Nodes::default() }.planned().await;
+    let (state, watch) = watched(&lab, &plan).await;
+    let state = state_of(state);
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("web") && why.contains("draining"), "{why}");
+    let blocked = watch.events().into_iter().any(
+        |event| matches!(event, Event::NodeBlocked { why, .. } if why.iter().any(|line| line.contains("default/web"))),
+    );
+    assert!(blocked, "the budget is in the journal");
+    are_free(&lab);
+    assert_eq!((closed(&lab, 1), marker(&lab, 1)), (false, String::new()));
+    assert_eq!((asked(&lab, "EnterMaintenanceMode_Task"), asked(&lab, "ShutdownGuest")), (0, 0));
+    match &host_of(&state, 1).phase {
+        HostPhase::Failed { left_as: Some(left), .. } => assert!(left.is_clean(), "{left:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The Job fails on one node.
+const BAD_GPU: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+      containers: [{image: \"cuda-vector-add*\", node: gpu-a, ends: {fails: 7}, log: \"CUDA error 719\"}]}, \
+    {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+
+#[tokio::test(start_paused = true)]
+async fn e05_a_validation_that_fails_closes_the_host_again_and_stays_failed() {
+    let (lab, plan) = Nodes { clusters: BAD_GPU, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("gpu-a") && why.contains("CUDA error 719"), "{why}");
+    let closed_again = |lab: &Lab| {
+        assert!(closed(lab, 1), "the host is in maintenance mode again");
+        let tally = lab.world.tally();
+        assert!(!tally.vms["vm-1"].on && !tally.vms["vm-2"].on, "its nodes are off");
+        assert_eq!(stands(lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)));
+        assert_eq!(stands(lab, "k8s-b", "gpu-b"), (true, Some(NodePhase::Drained)));
+        assert!(marker(lab, 1).contains("\"failed\""), "{}", marker(lab, 1));
+    };
+    closed_again(&lab);
+    let HostPhase::Failed { left_as: Some(left), at: Stage::ValidatingNodes, .. } = &host_of(&state, 1).phase else {
+        panic!("{:?}", host_of(&state, 1).phase)
+    };
+    assert_eq!(left.maintenance, Some(true));
+    assert_eq!(left.uncompensated.iter().filter(|comp| matches!(comp, Compensation::Node(_))).count(), 2);
+    // Nobody takes it up by itself, however often: not from the journal, not from the marker.
+    let writes = lab.world.log().len();
+    let state = resume(&lab).await;
+    assert_eq!(state.exit(), Exit::HostsLeft);
+    closed_again(&lab);
+    assert_eq!(lab.world.log().len(), writes, "nothing is written");
+    // A person says so, and it fails again: the Job is a new one.
+    let run = state.run.clone();
+    let name = plan.order[0].clone();
+    let state = lab.run(async |engine| rollout::retry(engine, &run, &name).await).await.unwrap();
+    assert!(failure(host_of(&state, 1)).contains("CUDA error 719"), "{state:#?}");
+    closed_again(&lab);
+    let jobs = lab.world.log().into_iter().filter(|write| write.call.starts_with("create") && write.id.contains("/jobs/"));
+    assert_eq!(jobs.filter(|write| write.effect && write.id.contains("k8s-a")).count(), 2);
+    // Or leaves it to somebody: the marks go, the cordons stay.
+    let state = lab.run(async |engine| rollout::give_up(engine, &run, &name).await).await.unwrap();
+    assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::GivenUp }, "{state:#?}");
+    assert_eq!((stands(&lab, "k8s-a", "gpu-a"), marker(&lab, 1)), ((true, None), String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_validation_that_fails_leaves_the_host_open_where_the_pool_says_so() {
+    let nodes = Nodes {
+        clusters: BAD_GPU,
+        rollout: "maxUnavailable: 1, maxReboots: 2, onValidationFailure: keepOpen",
+        ..Nodes::default()
+    };
+    let (lab, plan) = nodes.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft);
+    assert!(!closed(&lab, 1));
+    assert!(lab.world.tally().vms["vm-1"].on);
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)));
+    assert!(marker(&lab, 1).contains("\"failed\""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_comes_back_with_fewer_gpus_is_not_opened() {
+    let vms = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a, boot: {loses: 1}}}, \
+        {name: vm-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b}}]";
+    let (lab, plan) = Nodes { vms, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("gpu-a") && why.contains("nvidia.com/gpu"), "{why}");
+    assert!(closed(&lab, 1));
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_uncordons_a_node_after_its_boot_is_undone_until_it_passed() {
+    let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], driverManager: {after: 20s}}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    let (lab, plan) = Nodes { clusters, ..Nodes::default() }.planned().await;
+    let (state, watch) = watched(&lab, &plan).await;
+    let state = state_of(state);
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    let again = watch.events().into_iter().filter(|event| matches!(event, Event::NodeRecordoned { .. })).count();
+    assert!(again > 0, "the driver's manager uncordons at each boot");
+    are_free(&lab);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_who_uncordons_a_node_that_is_drained_wins() {
+    let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", workloads: [{name: web, replicas: 1, gpu: 1, pdb: {minAvailable: 1}}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    let world = "actors: [{who: somebody, host: esx-01, once: {method: \"patch nodes\", object: gpu-a}, after: 5m, does: {uncordon: {cluster: k8s-a, node: gpu-a}}}]";
+    let (lab, plan) = Nodes { clusters, world, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("uncordoned"), "{why}");
+    are_free(&lab);
+    assert_eq!(asked(&lab, "EnterMaintenanceMode_Task"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_stopped_while_it_drains_goes_on_or_is_given_back() {
+    for (step, abort) in [
+        (StepKind::CordonNode, false),
+        (StepKind::CordonNode, true),
+        (StepKind::DrainNode, false),
+        (StepKind::DrainNode, true),
+        (StepKind::StopVm, false),
+        (StepKind::StopVm, true),
+        (StepKind::AwaitNode, false),
+        (StepKind::ValidateNode, false),
+    ] {
+        let (lab, plan) = Nodes::default().planned().await;
+        let state = interrupted(&lab, &plan, once_after(step, true)).await;
+        assert!(matches!(host_of(&state, 1).phase, HostPhase::Left { .. }), "{step}: {:?}", host_of(&state, 1).phase);
+        let marked = |lab: &Lab| stands(lab, "k8s-a", "gpu-a").1.is_some();
+        assert!(marked(&lab), "{step}");
+        let run = state.run;
+        let state = match abort {
+            true => lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap(),
+            false => resume(&lab).await,
+        };
+        assert_eq!(state.exit(), Exit::Done, "{step}, abort {abort}: {state:#?}");
+        are_free(&lab);
+        assert_eq!((closed(&lab, 1), marker(&lab, 1)), (false, String::new()), "{step}");
+        assert_eq!(asked(&lab, "UpdateGraphicsConfig"), usize::from(!abort), "{step}");
+        let tally = lab.world.tally();
+        assert!(tally.vms["vm-1"].on && tally.vms["vm-2"].on, "{step}");
+        // A node whose VM was stopped passes its gate before it is given back, too.
+        let jobs = lab.world.log().into_iter().filter(|write| write.id.contains("/jobs/") && write.effect).count();
+        assert_eq!(jobs > 0, !abort || step == StepKind::StopVm, "{step}, abort {abort}: {jobs} writes of Jobs");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_goes_away_in_mid_visit_opens_nothing() {
+    // From the sixth minute on nobody answers for k8s-b, for two hours.
+    let world = "faults: [{face: k8s, object: gpu-b, method: patch nodes, onCall: 3, times: 100000, then: dropBefore}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    assert!(stands(&lab, "k8s-b", "gpu-b").0, "it stays cordoned");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(stands(&lab, "k8s-b", "gpu-b").0);
+}
