@@ -86,20 +86,14 @@ impl Nodes {
     }
 }
 
-/// The object of a node as its cluster has it.
-pub fn node(lab: &Lab, cluster: &str, name: &str) -> Value {
-    let snapshot = lab.world.snapshot();
-    let objects = &snapshot["guests"][cluster]["objects"];
-    let found = objects.as_object().and_then(|all| all.iter().find(|(key, _)| key.ends_with(&format!("nodes//{name}"))));
-    found.unwrap_or_else(|| panic!("no node {name} in {objects}")).1.clone()
-}
-
 /// Whether a node is cordoned, and the phase of the mark on it.
 pub fn stands(lab: &Lab, cluster: &str, name: &str) -> (bool, Option<NodePhase>) {
-    let node = node(lab, cluster, name);
-    let mark = node["metadata"]["annotations"][NodeMark::ANNOTATION].as_str();
+    let snapshot = lab.world.snapshot();
+    let node = &snapshot["guests"][cluster]["nodes"][name];
+    assert!(node.is_object(), "no node {name} in {}", snapshot["guests"]);
+    let mark = node["annotations"][NodeMark::ANNOTATION].as_str();
     let mark = mark.map(|text| serde_json::from_str::<NodeMark>(text).unwrap().phase);
-    (node["spec"]["unschedulable"] == Value::Bool(true), mark)
+    (node["unschedulable"] == Value::Bool(true), mark)
 }
 
 /// Both nodes are as before: open, without our mark.
@@ -244,7 +238,8 @@ async fn e05_a_validation_that_fails_closes_the_host_again_and_stays_failed() {
     let state = lab.run(async |engine| rollout::retry(engine, &run, &name).await).await.unwrap();
     assert!(failure(host_of(&state, 1)).contains("CUDA error 719"), "{state:#?}");
     closed_again(&lab);
-    let jobs = lab.world.log().into_iter().filter(|write| write.call.starts_with("create") && write.id.contains("/jobs/"));
+    let jobs =
+        lab.world.log().into_iter().filter(|write| write.call.starts_with("create") && write.id.contains("/jobs/"));
     assert_eq!(jobs.filter(|write| write.effect && write.id.contains("k8s-a")).count(), 2);
     // Or leaves it to somebody: the marks go, the cordons stay.
     let state = lab.run(async |engine| rollout::give_up(engine, &run, &name).await).await.unwrap();
