@@ -254,6 +254,7 @@ fn run<'a>(
         said: None,
         handoff,
         passed: BTreeSet::new(),
+        restarted: BTreeSet::new(),
         again: BTreeSet::new(),
         nodes_before: BTreeMap::new(),
         recordoned: BTreeMap::new(),

@@ -65,8 +65,10 @@ impl Run<'_> {
         let same_boot = seen.boot_id == Fact::Known(known.mark.boot.clone());
         let asked_to_stop = self.state_of(host).asked_to_stop.contains(vm);
         if !same_boot || asked_to_stop {
-            // It may have heeded us after all, or been started by somebody: which boot it is on proves nothing.
-            let boot = if same_boot { Boot::Either } else { Boot::Another };
+            // A node shows its old boot, Ready, until the kubelet of the new one is heard (kubernetes §5, 15).
+            let other = !same_boot || self.restarted.contains(vm);
+            // It did not heed us, or somebody has started it: which boot it is on proves nothing.
+            let boot = if other { Boot::Another } else { Boot::Either };
             let limit = |step: Step| Deadline::of(step.deadline(&self.pace));
             let awaiting = limit(Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: true });
             let validating = limit(Step::ValidateNode { node: node.clone() });

@@ -13,6 +13,10 @@ use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Verdict};
 
 /// Between two looks at a node that boots, or at a Job.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long a node has to stay good whose VM was asked to shut down and seems not to: the guest may heed us
+/// until the deadline of that step, 5 minutes, and a node counts as Ready for 50 s after its kubelet was
+/// last heard of (`--node-monitor-grace-period`).
+const UNHEEDED: Duration = Duration::from_secs(6 * 60);
 /// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
 /// so does it once for each boot of its driver (kubernetes §6.3); what goes on is a fight.
 const RECORDONS: usize = 5;
@@ -61,6 +65,7 @@ impl Run<'_> {
     ) -> Result<Gate, RunError> {
         let kind = Some(StepKind::AwaitNode);
         let stable_for = Duration::from_secs(self.pace.host_stable_s.into());
+        let stable_for = if boot == Boot::Either { stable_for.max(UNHEEDED) } else { stable_for };
         let mut good: Option<Deadline> = None;
         let signal = self.interrupt.clone();
         loop {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::record::{Recorder, Waiting};
 use super::{Event, Handoff, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
 use crate::base::clock::Clock;
-use crate::model::{Fact, GuestView, HostName, HostRecord, Marker, NodeRef, NodeView, Pace, RunId};
+use crate::model::{Fact, GuestView, HostName, HostRecord, Marker, MoRef, NodeRef, NodeView, Pace, RunId};
 use crate::observe::Fleet;
 use crate::plan::{HostPlan, Memory, Plan};
 use crate::shell::Shell;
@@ -36,6 +36,8 @@ pub(super) struct Run<'a> {
     pub(super) handoff: Handoff,
     /// Nodes that passed their gate in this process, and are not uncordoned yet.
     pub(super) passed: BTreeSet<NodeRef>,
+    /// VMs that this process has powered on again: they are on another boot, whatever is shown still.
+    pub(super) restarted: BTreeSet<MoRef>,
     /// Nodes that are validated once more, since a person has asked for it.
     pub(super) again: BTreeSet<NodeRef>,
     /// Nodes as this process saw them when it took their host up.

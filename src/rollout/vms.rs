@@ -138,7 +138,12 @@ impl Run<'_> {
                     let found = format!("{name} runs; it was asked to shut down, and may power off later");
                     self.rec.host(&host.host.name, Event::LeftAlone { comp: Compensation::Vm(vm), found })?;
                 }
-                Ok(_) => self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Vm(vm) })?,
+                Ok(started) => {
+                    if matches!(started, Started::Yes) {
+                        self.restarted.insert(vm.clone());
+                    }
+                    self.rec.host(&host.host.name, Event::Undone { comp: Compensation::Vm(vm) })?;
+                }
                 Err(why) => failed.push(format!("{name} was not started again: {why}")),
             }
         }

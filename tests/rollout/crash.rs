@@ -189,7 +189,7 @@ pub async fn apply(lab: &Lab, plan: &Plan, trap: &Trap) -> Option<Result<RunStat
 
 /// Cuts the journal of the only run to so many lines after the header: what the process wrote after
 /// the point, without sending anything, had not been written.
-fn cut_journal(state: &StateDir, lines: u64) {
+pub fn cut_journal(state: &StateDir, lines: u64) {
     let run = state.runs().unwrap().remove(0);
     let path = state.path().join("runs").join(run.as_str()).join("journal.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();

@@ -5,6 +5,7 @@ mod blanks;
 mod budget;
 mod closing;
 mod crash;
+mod crash_nodes;
 mod doubt;
 mod full;
 mod gate;
