@@ -420,8 +420,8 @@ impl HostState {
                 match comp {
                     Compensation::Vm(vm) if !self.memory.vms.contains(vm) => self.memory.vms.push(vm.clone()),
                     Compensation::Monitor => self.memory.monitor_stopped = true,
-                    // A host that had left it is closed again.
-                    Compensation::Maintenance if self.memory.maintenance == OurMaintenance::Leaving => {
+                    // Of a visit that is over: the host had left it, and is closed again.
+                    Compensation::Maintenance if !matches!(self.phase, HostPhase::Working { .. }) => {
                         self.memory.maintenance = OurMaintenance::Asked;
                     }
                     _ => {}
