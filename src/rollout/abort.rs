@@ -43,7 +43,7 @@ impl Run<'_> {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
-        self.recall_nodes(&mut known.memory, &record);
+        self.recall_nodes(host, &mut known.memory, &record);
         // A changed host only goes forward, and one that failed stays so: it is never verified again by
         // itself (FORMATS "Marker").
         if let Some(marker) = known.marker.clone() {

@@ -3,16 +3,17 @@
 use super::effect::entering;
 use super::marker;
 use super::run::Run;
-use super::visit::view_of;
+use super::visit::{nodes_of, view_of};
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError, Stage};
-use crate::model::{Fact, HostRecord, Marker, MarkerPhase, MoRef, PowerState};
+use crate::model::{Fact, HostRecord, Marker, MarkerPhase, MoRef, NodeRef, PowerState};
 use crate::plan::{self, HostPlan, OurMaintenance};
 
 impl Run<'_> {
     /// The host is as it should be: what is armed is put back, the marker is cleared.
     pub(super) async fn release(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let record = self.read(host).await;
+        let (record, _) = self.read_all(host).await;
         self.disarm_vms(host, &record)?;
+        self.disarm_nodes(host, &record)?;
         let open: Vec<String> = self.armed_vms(host).into_iter().map(|vm| vm.id).collect();
         if !open.is_empty() {
             let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
@@ -30,6 +31,22 @@ impl Run<'_> {
         }
         let outcome = if self.state_of(host).done.is_empty() { Outcome::AlreadyConverged } else { Outcome::Converged };
         self.give_back(host, &record, outcome).await
+    }
+
+    /// Nodes that are armed and carry no mark of ours: never cordoned, or given back by a process that could
+    /// not write it down any more.
+    fn disarm_nodes(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
+        let free: Vec<NodeRef> =
+            nodes_of(record).filter(|seen| seen.marked() == Fact::Absent).map(|seen| seen.node.clone()).collect();
+        for comp in self.state_of(host).armed.clone() {
+            if let Compensation::Node(node) = &comp
+                && free.contains(node)
+                && self.node_memory(host, node).is_none()
+            {
+                self.rec.host(&host.host.name, Event::Undone { comp })?;
+            }
+        }
+        Ok(())
     }
 
     /// What the shell needed is as it was. A daemon that does not start again is a warning; an SSH

@@ -23,7 +23,7 @@ impl Run<'_> {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
-        self.recall_nodes(&mut known.memory, &record);
+        self.recall_nodes(host, &mut known.memory, &record);
         self.nodes_before.extend(nodes_of(&record).map(|seen| (seen.node.clone(), seen.clone())));
         if self.state_of(host).phase == HostPhase::Pending
             && let Some(marker) = known.marker.clone()
@@ -165,10 +165,16 @@ impl Run<'_> {
     }
 
     /// What nodes themselves say of this visit comes before what is remembered of them.
-    pub(super) fn recall_nodes(&self, memory: &mut Memory, record: &HostRecord) {
+    pub(super) fn recall_nodes(&self, host: &HostPlan, memory: &mut Memory, record: &HostRecord) {
         for found in self.marked_nodes(record) {
             memory.nodes.retain(|known| known.node != found.node);
             memory.nodes.push(found);
+        }
+        // The write that was on its way has got through: its gate was passed before it was sent.
+        if let Some(Step::UncordonNode { node, .. }) = self.state_of(host).running.as_ref().map(|running| &running.step)
+            && nodes_of(record).any(|seen| seen.node == *node && seen.marked() == Fact::Absent)
+        {
+            memory.nodes.retain(|known| known.node != *node);
         }
         memory.nodes.sort_by(|one, other| one.node.cmp(&other.node));
     }
@@ -349,7 +355,7 @@ fn words(steps: &[Step]) -> String {
 }
 
 /// The nodes that VMs of a host are.
-fn nodes_of(record: &HostRecord) -> impl Iterator<Item = &NodeView> {
+pub(super) fn nodes_of(record: &HostRecord) -> impl Iterator<Item = &NodeView> {
     let vms = record.view.as_ref().ok().and_then(|view| view.vms.known()).into_iter().flatten();
     vms.filter_map(|vm| vm.node.known().map(AsRef::as_ref))
 }

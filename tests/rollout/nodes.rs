@@ -293,7 +293,7 @@ async fn what_uncordons_a_node_after_its_boot_is_undone_until_it_passed() {
 async fn somebody_who_uncordons_a_node_that_is_drained_wins() {
     let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", workloads: [{name: web, replicas: 1, gpu: 1, pdb: {minAvailable: 1}}]}, \
         {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
-    let world = "actors: [{who: somebody, once: {method: \"patch nodes\", object: gpu-a}, after: 5m, does: {uncordon: {cluster: k8s-a, node: gpu-a}}}]";
+    let world = "actors: [{who: somebody, once: {method: \"patch nodes\", object: k8s-a/nodes/gpu-a}, after: 5m, does: {uncordon: {cluster: k8s-a, node: gpu-a}}}]";
     let (lab, plan) = Nodes { clusters, world, ..Nodes::default() }.planned().await;
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
