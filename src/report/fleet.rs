@@ -42,6 +42,7 @@ pub fn fleet(paper: &mut Paper, observed: &Observed) {
         }
     }
     vms::vms(paper, observed);
+    vms::guests(paper, observed);
     pending(paper, observed);
     gaps(paper, observed);
 }
@@ -215,16 +216,19 @@ fn gaps(paper: &mut Paper, observed: &Observed) {
     }
     let clusters: Vec<(&String, String)> =
         observed.clusters.iter().filter_map(|(path, cluster)| Some((path, unread_cluster(cluster)?))).collect();
+    let guests: Vec<(&String, String)> =
+        observed.guests.iter().filter_map(|(name, guest)| Some((name, why("the cluster", guest)?))).collect();
     let setting = why("vgpu.hotmigrate.enabled", &observed.hot_migrate);
-    if gaps.is_empty() && clusters.is_empty() && setting.is_none() && observed.notes.is_empty() {
+    let nothing = gaps.is_empty() && clusters.is_empty() && guests.is_empty();
+    if nothing && setting.is_none() && observed.notes.is_empty() {
         return;
     }
     paper.heading("Not read");
     for (why, hosts) in gaps {
         paper.item(2, format!("{}: ", words::names(hosts)), why);
     }
-    for (path, why) in clusters {
-        paper.item(2, format!("{path}: "), why);
+    for (name, why) in clusters.into_iter().chain(guests) {
+        paper.item(2, format!("{name}: "), why);
     }
     if let Some(why) = setting {
         paper.item(2, "vCenter: ", why);
@@ -261,6 +265,7 @@ fn unread(view: &HostView) -> Vec<String> {
         why("NUMA", &view.numa),
         why("packages", &view.packages),
         why("VMs", &view.vms),
+        nodes(view),
         why("services", &view.services),
         why("tasks", &view.tasks),
         why("marker", &view.marker),
@@ -268,4 +273,14 @@ fn unread(view: &HostView) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// VMs of which it is not known whether they are a node, where their clusters could be read.
+fn nodes(view: &HostView) -> Option<String> {
+    let unknown = view.vms.known().into_iter().flatten().filter_map(|vm| match &vm.node {
+        Fact::Unknown { why } => Some(format!("{}: {why}", vm.name.known().unwrap_or(&vm.moref.id))),
+        Fact::Known(_) | Fact::Absent => None,
+    });
+    let unknown: Vec<String> = unknown.collect();
+    (!unknown.is_empty()).then(|| format!("which node a VM is: {}", unknown.join("; ")))
 }

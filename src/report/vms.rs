@@ -2,15 +2,24 @@
 
 use super::fleet::{fact, tally};
 use super::{Paper, Table, Text, Tone};
-use crate::model::{ClusterView, Drs, DrsLevel, Fact, HostRecord, Observed, VmGpuDevice, VmView};
+use crate::model::{ClusterView, Drs, DrsLevel, Fact, HostRecord, Observed, PowerState, VmGpuDevice, VmView};
 
 /// Writes the VMs with a GPU, one row each; nothing if there are none.
 pub(super) fn vms(paper: &mut Paper, observed: &Observed) {
-    let mut table = Table::new(&["VM", "host", "power", "GPU devices", "folder", "owner"]);
-    for record in observed.hosts.values() {
-        for vm in with_gpu(record) {
-            table.row(row(record, vm));
-        }
+    let all = || observed.hosts.values().flat_map(|record| with_gpu(record).map(move |vm| (record, vm)));
+    // What none has takes no column.
+    let (nodes, owners) = (!observed.guests.is_empty(), all().any(|(_, vm)| vm.managed_by != Fact::Absent));
+    let mut columns = vec!["VM", "host", "power", "GPU devices"];
+    columns.extend(nodes.then_some("node"));
+    columns.push("folder");
+    columns.extend(owners.then_some("owner"));
+    let mut table = Table::new(&columns);
+    for (record, vm) in all() {
+        let mut row = row(record, vm);
+        row.extend(nodes.then(|| fact(&vm.node, |node| format!("{}/{}", node.node.cluster, node.node.name))));
+        row.push(fact(&vm.folder, Clone::clone));
+        row.extend(owners.then(|| fact(&vm.managed_by, |by| by.extension.clone())));
+        table.row(row);
     }
     if table.is_empty() {
         return;
@@ -23,6 +32,28 @@ pub(super) fn vms(paper: &mut Paper, observed: &Observed) {
         Fact::Unknown { .. } => Text::toned(Tone::Warn, "it is not known whether they can move while they run"),
     };
     paper.item(2, "vGPU, by vgpu.hotmigrate.enabled of this vCenter: ", moves);
+}
+
+/// Writes the guest clusters whose nodes VMs may be, one row each; nothing if the site names none.
+pub(super) fn guests(paper: &mut Paper, observed: &Observed) {
+    if observed.guests.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["cluster", "version", ">nodes", "without a machine"]);
+    for (name, guest) in &observed.guests {
+        let unidentified = fact(guest, |guest| match guest.unidentified.is_empty() {
+            true => "-".to_owned(),
+            false => guest.unidentified.join(", "),
+        });
+        table.row(vec![
+            Text::toned(Tone::Strong, name),
+            fact(guest, |guest| guest.version.clone()),
+            fact(guest, |guest| guest.nodes.to_string()),
+            unidentified,
+        ]);
+    }
+    paper.heading("Guest clusters");
+    paper.table(2, &table);
 }
 
 /// VMs that have a GPU or may have one.
@@ -42,16 +73,22 @@ fn row(record: &HostRecord, vm: &VmView) -> Vec<Text> {
             Fact::Absent | Fact::Unknown { .. } => Text::from(vm.moref.id.as_str()),
         },
         Text::from(record.host.name.as_str()),
-        fact(&vm.power, ToString::to_string),
+        fact(&vm.power, power),
         fact(&vm.gpus, |gpus| {
             let devices = tally(gpus.iter().map(device)).into_iter();
             let devices =
                 devices.map(|(device, number)| if number > 1 { format!("{number} x {device}") } else { device });
             devices.collect::<Vec<_>>().join(", ")
         }),
-        fact(&vm.folder, Clone::clone),
-        fact(&vm.managed_by, |by| by.extension.clone()),
     ]
+}
+
+fn power(power: &PowerState) -> String {
+    match power {
+        PowerState::On => "on".to_owned(),
+        PowerState::Off => "off".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn device(device: &VmGpuDevice) -> String {

@@ -12,7 +12,7 @@ pub fn run(args: &DiscoverArgs, ui: &Ui) -> Result<Exit, CommandError> {
         ui.busy("reading the names of clusters and hosts");
         let roster = session.read(session.fleet.roster()).await??;
         ui.busy(format!("reading {}", words::count(roster.hosts.len(), "host")));
-        let mut observed = session.read(session.fleet.facts(&roster.hosts)).await?;
+        let mut observed = session.read(session.fleet.facts_and_nodes(&roster.hosts)).await?;
         observed.notes.extend(roster.notes);
         Ok(observed)
     })?;
