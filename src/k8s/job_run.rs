@@ -183,7 +183,7 @@ impl JobRun {
     async fn log(&self, pod: &RawPod) -> Vec<String> {
         let (Some(name), Some(container)) = (pod.metadata.name.as_deref(), telling(pod)) else { return Vec::new() };
         let lines = self.client.log_of(&self.namespace, name, &container).await;
-        lines.into_iter().map(|line| format!("{name}: {line}")).collect()
+        lines.into_iter().map(|line| format!("log: {line}")).collect()
     }
 
     fn not_taken(&self, found: &str) -> Error {

@@ -276,7 +276,9 @@ impl Fates {
                         continue;
                     }
                     self.starts.push(vm.moref.clone());
-                    let why = reason.clone().unwrap_or_else(|| "it was stopped by this visit".to_owned());
+                    let why = reason.as_deref().unwrap_or("it was stopped by this visit");
+                    // A fate has its name already.
+                    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned();
                     Fate::Stops { why }
                 }
             };

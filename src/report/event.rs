@@ -2,7 +2,7 @@
 
 use super::{Text, Tone, words};
 use crate::model::Fact;
-use crate::plan::Verdict;
+use crate::plan::{Step, Verdict};
 use crate::rollout::{Entry, Event, How, LeftAs, Outcome, Resumed, RunOutcome, Signal, StepKind};
 
 /// The line of an event, `20:04:11 esx-1  reboot: done`; none for what only the journal needs.
@@ -31,7 +31,9 @@ fn what(event: &Event) -> Option<Text> {
         }),
         Event::HostHeld { why } => toned(Tone::Warn, format!("held: {why}")),
         Event::VisitPlanned { visit, facts, .. } => {
-            let steps: Vec<String> = visit.steps.iter().map(|step| StepKind::from(step).to_string()).collect();
+            let steps = tally(visit.steps.iter().map(|step| StepKind::from(step).to_string()));
+            let steps: Vec<String> =
+                steps.into_iter().map(|(step, n)| if n > 1 { format!("{n} x {step}") } else { step }).collect();
             let closed = if facts.in_maintenance == Fact::Known(true) { ", in maintenance mode" } else { "" };
             let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
             plain(format!("{steps} ({} expected{closed})", words::count(visit.reboots.expected as usize, "reboot")))
@@ -39,7 +41,8 @@ fn what(event: &Event) -> Option<Text> {
         Event::VisitReplanned { why, .. } => plain(format!("planned again: {why}")),
         Event::StepStarted { step, again, .. } => {
             let again = again.as_ref().map(|why| format!(", again: {why}")).unwrap_or_default();
-            plain(format!("{} ...{again}", StepKind::from(step)))
+            let of = subject(step).map(|of| format!(" ({of})")).unwrap_or_default();
+            plain(format!("{}{of} ...{again}", StepKind::from(step)))
         }
         Event::StepDone { step, how, .. } => plain(match how {
             How::Did => format!("{step}: done"),
@@ -68,7 +71,9 @@ fn what(event: &Event) -> Option<Text> {
             Some(mark) => format!("the node {node} is cordoned, {}", mark.phase),
             None => format!("our mark is off the node {node}"),
         }),
-        Event::NodeBlocked { node, why } if why.is_empty() => plain(format!("the node {node}: the way is free")),
+        Event::NodeBlocked { node, why } if why.is_empty() => {
+            plain(format!("the node {node}: nothing keeps it from being drained now"))
+        }
         Event::NodeBlocked { node, why } => {
             toned(Tone::Warn, format!("the node {node} is not drained: {}", why.join("; ")))
         }
@@ -101,6 +106,31 @@ fn what(event: &Event) -> Option<Text> {
         // Markers, compensations and tasks are for the journal.
         Event::MarkerWritten { .. } | Event::Armed { .. } | Event::Undone { .. } | Event::TaskSeen { .. } => None,
     }
+}
+
+/// The VM or the node of a step: a host has several.
+fn subject(step: &Step) -> Option<String> {
+    match step {
+        Step::StopVm { name, .. } | Step::StartVm { name, .. } => Some(name.clone()),
+        Step::CordonNode { node, .. }
+        | Step::DrainNode { node, .. }
+        | Step::AwaitNode { node, .. }
+        | Step::ValidateNode { node }
+        | Step::UncordonNode { node, .. } => Some(node.to_string()),
+        _ => None,
+    }
+}
+
+/// Words with how often they follow each other.
+fn tally(words: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+    let mut tally: Vec<(String, usize)> = Vec::new();
+    for word in words {
+        match tally.last_mut().filter(|(last, _)| *last == word) {
+            Some((_, times)) => *times += 1,
+            None => tally.push((word, 1)),
+        }
+    }
+    tally
 }
 
 fn left_as_words(left_as: &LeftAs) -> String {

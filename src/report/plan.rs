@@ -230,7 +230,8 @@ fn fates(paper: &mut Paper, host: &HostPlan) {
             Fate::LeftOff { .. } => (Tone::Bad, "stops and stays off".to_owned()),
         };
         let why = Text::toned(tone, what).and(Tone::Plain, format!(": {}", fate.fate.why()));
-        paper.item(2, format!("VM {}: ", fate.name), why);
+        let node = fate.node.as_ref().map(|node| format!(" (node {node})")).unwrap_or_default();
+        paper.item(2, format!("VM {}{node}: ", fate.name), why);
     }
     if !host.fates.is_empty() {
         let bounds = &host.bounds;

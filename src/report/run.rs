@@ -124,7 +124,7 @@ fn stand(
             let given_up = host.phase == HostPhase::Done { outcome: Outcome::GivenUp };
             let how = if given_up { ", left to somebody as it stood" } else { "" };
             paper.heading(format!("{name}: {}{how}", host.phase));
-            gate(paper, host);
+            gate(paper, host, "");
             if let Some(card) = card {
                 card.head(paper);
             }
@@ -133,7 +133,7 @@ fn stand(
         // What was noted and decided nothing is told all the same.
         HostPhase::Done { .. } if host.gate.iter().any(|line| line.verdict == Verdict::Noted) => {
             paper.heading(format!("{name}: {}", host.phase));
-            gate(paper, host);
+            gate(paper, host, "");
         }
         HostPhase::Done { .. } => {}
         HostPhase::Held { why } => {
@@ -177,7 +177,7 @@ fn stand(
         }
         HostPhase::Left { at, left_as } => {
             paper.heading(format!("{name}: left half-way, while {at}"));
-            gate(paper, host);
+            gate(paper, host, "");
             how(paper, left_as);
             paper.say(2, "next:");
             paper.line(4, again.line(&format!("resume {run}")));
@@ -185,7 +185,7 @@ fn stand(
         HostPhase::Failed { error, left_as, .. } => {
             paper.heading(format!("{name}: {}", host.phase));
             paper.say(2, Text::toned(Tone::Bad, error.as_str()));
-            gate(paper, host);
+            gate(paper, host, error);
             match (left_as, card) {
                 (Some(left_as), _) => how(paper, left_as),
                 (None, Some(card)) => card.head(paper),
@@ -250,16 +250,16 @@ fn marked(paper: &mut Paper, run: &str, host: &HostState, card: Option<&Handover
     paper.line(4, again.line(&format!("resume {run}")));
 }
 
-fn gate(paper: &mut Paper, host: &HostState) {
-    for line in &host.gate {
+fn gate(paper: &mut Paper, host: &HostState, told: &str) {
+    for line in host.gate.iter().filter(|line| told.is_empty() || !told.contains(&line.evidence)) {
         let (word, tone) = match line.verdict {
             Verdict::Passed | Verdict::NotNow | Verdict::NotChecked => continue,
             Verdict::Noted => ("noted", Tone::Warn),
             Verdict::Failed => ("not passed", Tone::Bad),
             Verdict::Unverifiable => ("could not be read", Tone::Warn),
         };
-        let label = Text::from("gate: ").and(tone, format!("{}, {}: {word}: ", line.check, line.subject));
-        paper.item(2, label, line.evidence.as_str());
+        let what = Text::toned(tone, format!("{}, {}: {word}: ", line.check, line.subject));
+        paper.item(2, "gate: ", what.and(Tone::Plain, &line.evidence));
     }
 }
 

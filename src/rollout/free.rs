@@ -187,7 +187,8 @@ impl Run<'_> {
                     if deadline.left() < limit / 2 {
                         self.power_off_again(host, &vm, deadline).await;
                     }
-                    vec![format!("{vm} to be powered off")]
+                    let name = host.fates.iter().find(|fate| fate.vm == vm).map(|fate| fate.name.clone());
+                    vec![format!("{} to be powered off", name.unwrap_or_else(|| vm.to_string()))]
                 }
                 Ok(Closing::Wait(what)) => vec![what],
                 Err(why) => vec![why],

@@ -203,7 +203,7 @@ async fn a_job_that_completes_has_passed() {
     let status = json!({ "succeeded": 1, "conditions": condition("Complete", "CompletionsReached") });
     let JobLook::Passed { evidence } = look(status, vec![pod(json!({ "phase": "Succeeded" }))]).await else { panic!() };
     assert!(evidence[0].ends_with("has completed"), "{evidence:?}");
-    assert_eq!((evidence.len(), evidence[20].as_str()), (21, "check-abc: busbw [31m12 GB/s"), "{evidence:?}");
+    assert_eq!((evidence.len(), evidence[20].as_str()), (21, "log: busbw [31m12 GB/s"), "{evidence:?}");
 }
 
 #[tokio::test]
