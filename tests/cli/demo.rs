@@ -53,6 +53,13 @@ fn every_command_of_the_demo_works_again_in_its_folder() {
         let now = if line.contains(" apply ") { 7 } else { *code };
         assert_eq!(run(line), now, "{line}");
     }
+    // The command that goes on: the GPU is as broken as before, and the host is closed once more.
+    let retry = |line: &&str| line.contains("resume") && line.contains("--retry esx-serve-02 --world");
+    let retry = demo.stdout.lines().map(str::trim).find(retry).unwrap();
+    let again = folder.command(retry.strip_prefix("poolwright ").unwrap());
+    let again = { again }.current_dir(folder.path().join("there")).output().unwrap();
+    let card = folder.ended(&again).expect(10).stdout;
+    assert!(card.contains("uncorrectable ECC") && card.contains("kubectl --context k8s-serve"), "{card}");
     // From the beginning: as the demo showed it.
     assert_eq!(run("poolwright sim reset inventories/lab-world.yaml"), 0);
     std::fs::remove_dir_all(folder.path().join("there/.poolwright")).unwrap();
@@ -62,6 +69,21 @@ fn every_command_of_the_demo_works_again_in_its_folder() {
     // And the demo itself, in its own folder.
     let again = folder.run("demo --dir there").expect(0);
     assert_eq!(shown(&again.stdout), commands);
+}
+
+/// The budget that holds a drain up is named, with what it needs and has, and gives way.
+#[test]
+fn the_demo_shows_a_budget_that_blocks_and_gives_way() {
+    let folder = Folder::empty();
+    let demo = folder.run("demo").expect(0);
+    let told = |what: &str| demo.stderr.lines().position(|line| line.contains("esx-serve-02") && line.contains(what));
+    let blocked = told("PodDisruptionBudget serving/chat needs 3 healthy pods and has 3").unwrap();
+    let free = told("nothing keeps it from being drained now").unwrap();
+    let failed = told("uncorrectable ECC").unwrap();
+    assert!(blocked < free && free < failed, "{}", demo.stderr);
+    assert_eq!(folder.run("sim kubeconfig poolwright-demo/inventories/lab-world.yaml").stdout, {
+        folder.read("poolwright-demo/kubeconfig")
+    });
 }
 
 #[test]

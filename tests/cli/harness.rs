@@ -5,10 +5,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The shipped site, with another password reference or pin where a test wants one.
-pub const SITE: &str = include_str!("../../inventories/lab.yaml");
-/// The shipped world.
-pub const WORLD: &str = include_str!("../../inventories/lab-world.yaml");
+/// The site of these tests, with another password reference or pin where a test wants one.
+pub const SITE: &str = include_str!("lab.yaml");
+/// Their fleet, which has no guest clusters.
+pub const WORLD: &str = include_str!("lab-world.yaml");
 /// The shipped profile of one cluster.
 pub const L40S: &str = include_str!("../../profiles/l40s.yaml");
 /// Another one.
@@ -36,7 +36,7 @@ pub struct Ended {
     dir: PathBuf,
 }
 
-/// The shipped Site, or one made from it, without its shell: a person types.
+/// The Site, or one made from it, without its shell: a person types.
 pub fn by_hand(site: &str) -> String {
     let (head, rest) = site.split_once("  shell:\n").unwrap();
     let (_, tail) = rest.split_once("  # How long to look").unwrap();
@@ -49,7 +49,7 @@ impl Folder {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    /// One with the shipped site and world, and these profiles.
+    /// One with the site and the world, and these profiles.
     pub fn lab(profiles: &[(&str, &str)]) -> Self {
         let folder = Self::empty();
         folder.write("inventories/lab.yaml", SITE);

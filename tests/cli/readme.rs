@@ -1,8 +1,11 @@
 //! What README.md shows is what the program does.
 
-use super::harness::{Folder, H100, L40S, WORLD};
+use super::harness::{Folder, WORLD};
 
 const README: &str = include_str!("../../README.md");
+
+/// The shipped fleet.
+const WORLD_FILE: &str = "inventories/lab-world.yaml";
 
 /// The fenced blocks of a language.
 fn blocks(language: &str) -> Vec<&'static str> {
@@ -19,9 +22,18 @@ fn blocks(language: &str) -> Vec<&'static str> {
 
 #[test]
 fn the_picture_of_a_plan_is_one() {
-    let a100 = include_str!("../../profiles/a100-pcie.yaml");
-    let folder = Folder::lab(&[("h100-nvl", H100), ("l40s", L40S), ("a100-pcie", a100)]);
-    let plan = folder.run("plan --world world.yaml").expect(0).stdout;
+    let folder = Folder::empty();
+    let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for part in ["profiles", "templates", "inventories/lab.yaml", WORLD_FILE] {
+        let path = shipped.join(part);
+        let files = std::fs::read_dir(&path).map(|all| all.map(|file| file.unwrap().path()).collect());
+        for file in files.unwrap_or_else(|_| vec![path]) {
+            folder.write(file.strip_prefix(shipped).unwrap().to_str().unwrap(), std::fs::read(&file).unwrap());
+        }
+    }
+    let kubeconfig = folder.run(&format!("sim kubeconfig {WORLD_FILE}")).expect(0).stdout;
+    folder.write("kubeconfig", kubeconfig);
+    let plan = folder.run(&format!("plan --world {WORLD_FILE}")).expect(0).stdout;
     let [picture] = blocks("text")[..] else { panic!("one picture") };
     assert!(picture.lines().count() > 50);
     for line in picture.lines().filter(|line| *line != "…") {

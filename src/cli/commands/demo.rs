@@ -10,19 +10,29 @@ use clap::Parser;
 use crate::base::files;
 use crate::cli::args::{Cli, DemoArgs};
 use crate::cli::run::run as run_command;
+use crate::cli::session::open_world;
 use crate::cli::{CommandError, Exit, Ui};
 use crate::report::{Text, Tone, quoted};
+use crate::sim::kubeconfig;
 
 /// The documents of the demo are those that the repository ships.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 9] = [
     ("profiles/h100-nvl.yaml", include_str!("../../../profiles/h100-nvl.yaml")),
     ("profiles/a100-pcie.yaml", include_str!("../../../profiles/a100-pcie.yaml")),
     ("profiles/l40s.yaml", include_str!("../../../profiles/l40s.yaml")),
     ("profiles/a100-mig.yaml", include_str!("../../../profiles/a100-mig.yaml")),
     ("profiles/h100-mig.yaml", include_str!("../../../profiles/h100-mig.yaml")),
+    ("profiles/h100-serve.yaml", include_str!("../../../profiles/h100-serve.yaml")),
+    ("templates/cuda-vector-add.yaml", include_str!("../../../templates/cuda-vector-add.yaml")),
     ("inventories/lab.yaml", include_str!("../../../inventories/lab.yaml")),
-    ("inventories/lab-world.yaml", include_str!("../../../inventories/lab-world.yaml")),
+    (WORLD, include_str!("../../../inventories/lab-world.yaml")),
 ];
+
+/// The simulated fleet.
+const WORLD: &str = "inventories/lab-world.yaml";
+
+/// What opens its guest clusters, where the Site looks for it.
+const KUBECONFIG: &str = "kubeconfig";
 
 /// What says that a folder is a demo's, so that it may be written again.
 const MARK: &str = ".poolwright-demo";
@@ -38,42 +48,42 @@ struct Step {
     exit: Exit,
 }
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 7] = [
     Step {
         title: "What git says",
-        words: "Five profiles say what the GPUs of five clusters should be. They are checked without any \
+        words: "Six profiles say what the GPUs of six clusters of hosts should be. They are checked without any \
                 connection: fields, references, and whether the vGPU types of `offers` fit one GPU.",
         line: "poolwright validate",
         exit: Exit::Done,
     },
     Step {
         title: "What is there",
-        words: "Thirteen hosts. One is in maintenance mode, and one does not answer: both are shown, and none \
-                hides the others. esx-h100-11 was rebooted, and has lost its MIG.",
+        words: "Fifteen hosts. One is in maintenance mode, and one does not answer: both are shown, and none \
+                hides the others. esx-h100-11 was rebooted, and has lost its MIG. Three VMs are nodes of two \
+                Kubernetes clusters; the VM serve-2 is the node worker-b.",
         line: "poolwright discover --world inventories/lab-world.yaml",
         exit: Exit::Done,
     },
     Step {
         title: "What would change",
-        words: "The plan reads only. It is what people approve: hosts, modes, every step, reboots, minutes, and \
-                the capacity that is left at the worst moment. Hosts that are not acted on have their reason.",
+        words: "The plan reads only. It is what people approve: hosts, modes, every step, reboots, minutes, the \
+                VMs and nodes that are stopped, and the capacity that is left at the worst moment. Hosts that are \
+                not acted on have their reason.",
         line: "poolwright plan --out plan.json --world inventories/lab-world.yaml",
         exit: Exit::Done,
     },
     Step {
         title: "The rollout",
-        words: "One host after the other: closed, changed, rebooted, verified, given back. The fleet's hours pass \
-                in seconds here. esx-h100-11 gets its MIG back at its own shell, without a reboot. One thing goes \
-                wrong: a GPU of esx-h100-03 does not come back from the reboot.",
+        words: "One host after the other, those first that it disturbs least. The fleet's hours pass in seconds \
+                here. On esx-serve-01 two nodes are drained, their VMs stopped, the GPUs changed; the nodes take pods \
+                again once each is Ready with its GPUs and has run a CUDA Job. At esx-serve-02 the budget of \
+                serving/chat holds the drain up for three minutes, until replicas are ready elsewhere. Then one thing \
+                goes wrong: the Job fails on a GPU that came back broken. The host is closed again and carries the \
+                run's mark, its node stays cordoned: no VM and no pod lands there, and no other host is started. The \
+                report hands it over: what was found, the command that goes on once the GPU is replaced, and each \
+                step for somebody who brings it to its end by hand. `poolwright status` says the same later.",
         line: "poolwright apply plan.json --world inventories/lab-world.yaml",
         exit: Exit::HostsFailed,
-    },
-    Step {
-        title: "How it was left",
-        words: "The host stays closed, so no workload lands on it, and it carries the run's marker. No other host \
-                was started after it. The state directory says the same at any later time, without a connection.",
-        line: "poolwright status",
-        exit: Exit::Done,
     },
     Step {
         title: "The others need not wait",
@@ -83,9 +93,10 @@ const STEPS: [Step; 8] = [
     },
     Step {
         title: "The rest of the rollout",
-        words: "esx-a100-11 and esx-a100-12 become MIG: switched at their shells, in effect with a reboot. The VM \
-                notebook-1 has a vGPU that a GPU in MIG mode does not have: it is shut down and left off, as the \
-                profile allows, the plan says and the report repeats.",
+        words: "esx-h100-11 gets its MIG back at its own shell, without a reboot. esx-a100-11 and esx-a100-12 become \
+                MIG: switched at their shells, in effect with a reboot. The VM notebook-1 has a vGPU that a GPU in \
+                MIG mode does not have: it is shut down and left off, as the profile allows, the plan says and the \
+                report repeats.",
         line: "poolwright apply rest.json --world inventories/lab-world.yaml",
         exit: Exit::Done,
     },
@@ -106,9 +117,10 @@ pub fn run(args: &DemoArgs, ui: &Ui) -> Result<Exit, CommandError> {
     for (path, _) in FILES {
         paper.line(2, path);
     }
+    paper.line(2, KUBECONFIG);
     ui.page(&paper);
     show_file(ui, "profiles/h100-nvl.yaml")?;
-    show_file(ui, "profiles/a100-mig.yaml")?;
+    show_file(ui, "profiles/h100-serve.yaml")?;
     for (number, step) in STEPS.iter().enumerate() {
         let mut paper = ui.paper();
         paper.line(0, "");
@@ -165,10 +177,10 @@ fn farewell(ui: &Ui, dir: &Path) {
         paper.line(4, format!("alias poolwright={}", quoted(&program.display().to_string())));
     }
     paper.say(2, "Put the fleet back to its beginning, and forget the runs (a plan is applied once):");
-    paper.line(4, "poolwright sim reset inventories/lab-world.yaml");
+    paper.line(4, format!("poolwright sim reset {WORLD}"));
     paper.line(4, format!("rm -r {STATE}"));
-    paper.say(2, "Serve it to other vSphere clients:");
-    paper.line(4, "poolwright sim --world inventories/lab-world.yaml --port 8989");
+    paper.say(2, "Serve it to vSphere clients, ssh and kubectl:");
+    paper.line(4, format!("poolwright sim --world {WORLD} --port 8989 --kubeconfig served"));
     ui.page(&paper);
 }
 
@@ -181,17 +193,19 @@ fn prepare(dir: &Path) -> Result<(), CommandError> {
     }
     if ours {
         files::remove_dir(&dir.join(STATE))?;
-        for file in ["plan.json", "rest.json", "inventories/lab-world.yaml.state"] {
+        for file in ["plan.json", "rest.json", &format!("{WORLD}.state")] {
             files::remove(&dir.join(file))?;
         }
     }
-    for folder in ["profiles", "inventories"] {
+    for folder in ["profiles", "templates", "inventories"] {
         files::create_private_dir(&dir.join(folder))?;
     }
     files::replace(&dir.join(MARK), b"written by `poolwright demo`, which may write this folder again\n")?;
     for (path, text) in FILES {
         files::replace(&dir.join(path), text.as_bytes())?;
     }
+    let world = open_world(&dir.join(WORLD))?;
+    files::replace(&dir.join(KUBECONFIG), kubeconfig(&world, &[]).as_bytes())?;
     Ok(())
 }
 
