@@ -53,7 +53,7 @@ pub fn with_session<T>(
     // Before the paused runtime: its clock would run out while a command gives the password.
     let ((user, password), shells, kubeconfigs) = runtime(false)?.block_on(async {
         let (login, shells) = (credentials(site).await?, shells(site, world, purpose).await?);
-        Ok::<_, CommandError>((login, shells, kubeconfigs(&site.spec.guests).await))
+        Ok::<_, CommandError>((login, shells, kubeconfigs(&site.spec.guests, world).await))
     })?;
     let simulated = world.map(open_world).transpose()?;
     let runtime = runtime(simulated.is_some())?;
@@ -181,21 +181,27 @@ async fn shells(site: &Document<Site>, world: Option<&Path>, purpose: Purpose) -
 
 /// What each guest cluster of the site is reached by, or why it is not. A cluster that cannot be reached
 /// refuses its hosts, and no others.
-async fn kubeconfigs(guests: &[Guest]) -> Vec<(String, Result<Access, String>)> {
+async fn kubeconfigs(guests: &[Guest], world: Option<&Path>) -> Vec<(String, Result<Access, String>)> {
     let mut found = Vec::new();
     for guest in guests {
-        found.push((guest.name.value.clone(), kubeconfig(guest).await));
+        found.push((guest.name.value.clone(), kubeconfig(guest, world).await));
     }
     found
 }
 
-async fn kubeconfig(guest: &Guest) -> Result<Access, String> {
+async fn kubeconfig(guest: &Guest, world: Option<&Path>) -> Result<Access, String> {
     let wrong = |error: &dyn std::error::Error| {
         format!("cannot use its kubeconfig ({}): {}", guest.kubeconfig.place, chain(error))
     };
     let reference = guest.kubeconfig.value.as_str();
     let secret: SecretRef = reference.parse().map_err(|error| wrong(&error))?;
-    let text = secret.resolve_document().await.map_err(|error| wrong(&error))?;
+    let text = secret.resolve_document().await.map_err(|error| match world {
+        Some(world) => {
+            let prints = format!("`poolwright sim kubeconfig {}` prints that of the simulated fleet", typed(world));
+            format!("{}; {prints}", wrong(&error))
+        }
+        None => wrong(&error),
+    })?;
     // Files that a kubeconfig names are relative to it.
     let folder = reference.strip_prefix("file:").and_then(|path| Path::new(path).parent());
     let context = guest.context.as_ref().map(|context| context.value.as_str());

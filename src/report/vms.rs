@@ -9,6 +9,7 @@ pub(super) fn vms(paper: &mut Paper, observed: &Observed) {
     let all = || observed.hosts.values().flat_map(|record| with_gpu(record).map(move |vm| (record, vm)));
     // What none has takes no column.
     let (nodes, owners) = (!observed.guests.is_empty(), all().any(|(_, vm)| vm.managed_by != Fact::Absent));
+    let unread = observed.guests.values().any(Fact::is_unknown);
     let mut columns = vec!["VM", "host", "power", "GPU devices"];
     columns.extend(nodes.then_some("node"));
     columns.push("folder");
@@ -16,7 +17,7 @@ pub(super) fn vms(paper: &mut Paper, observed: &Observed) {
     let mut table = Table::new(&columns);
     for (record, vm) in all() {
         let mut row = row(record, vm);
-        row.extend(nodes.then(|| fact(&vm.node, |node| format!("{}/{}", node.node.cluster, node.node.name))));
+        row.extend(nodes.then(|| node(vm, unread)));
         row.push(fact(&vm.folder, Clone::clone));
         row.extend(owners.then(|| fact(&vm.managed_by, |by| by.extension.clone())));
         table.row(row);
@@ -81,6 +82,14 @@ fn row(record: &HostRecord, vm: &VmView) -> Vec<Text> {
             devices.collect::<Vec<_>>().join(", ")
         }),
     ]
+}
+
+/// The node that a VM is. While a cluster cannot be read, a VM may be one of its nodes.
+fn node(vm: &VmView, unread: bool) -> Text {
+    match &vm.node {
+        Fact::Absent if unread => Text::toned(Tone::Warn, "?"),
+        known => fact(known, |node| format!("{}/{}", node.node.cluster, node.node.name)),
+    }
 }
 
 fn power(power: &PowerState) -> String {

@@ -71,19 +71,27 @@ fn every_command_of_the_demo_works_again_in_its_folder() {
     assert_eq!(shown(&again.stdout), commands);
 }
 
-/// The budget that holds a drain up is named, with what it needs and has, and gives way.
 #[test]
-fn the_demo_shows_a_budget_that_blocks_and_gives_way() {
+fn the_demo_shows_nodes_and_a_budget_that_blocks_and_gives_way() {
     let folder = Folder::empty();
-    let demo = folder.run("demo").expect(0);
+    let demo = folder.run("demo --dir .").expect(0);
     let told = |what: &str| demo.stderr.lines().position(|line| line.contains("esx-serve-02") && line.contains(what));
     let blocked = told("PodDisruptionBudget serving/chat needs 3 healthy pods and has 3").unwrap();
     let free = told("nothing keeps it from being drained now").unwrap();
     let failed = told("uncorrectable ECC").unwrap();
     assert!(blocked < free && free < failed, "{}", demo.stderr);
-    assert_eq!(folder.run("sim kubeconfig poolwright-demo/inventories/lab-world.yaml").stdout, {
-        folder.read("poolwright-demo/kubeconfig")
-    });
+    let printed = folder.run("sim kubeconfig inventories/lab-world.yaml").expect(0).stdout;
+    assert_eq!(folder.read("kubeconfig"), printed);
+    let row = |text: &str| text.lines().find(|line| line.starts_with("  serve-2 ")).unwrap().to_owned();
+    assert!(row(&demo.stdout).contains(" k8s-serve/worker-b "), "{}", demo.stdout);
+
+    // While a guest cluster cannot be read, no VM is said to be none of its nodes.
+    std::fs::remove_file(folder.path().join("kubeconfig")).unwrap();
+    let unread = folder.run("discover --world inventories/lab-world.yaml").expect(0);
+    assert!(row(&unread.stdout).contains(" ? "), "{}", unread.stdout);
+    let said = unread.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("k8s-serve: the cluster: cannot use its kubeconfig (inventories/lab.yaml:"), "{said}");
+    assert!(said.contains("`poolwright sim kubeconfig inventories/lab-world.yaml` prints"), "{said}");
 }
 
 #[test]
