@@ -67,6 +67,10 @@ impl Sink for Watch<'_> {
         if let Event::HandoffAsked { commands, confirm } = &entry.e {
             self.hand_over(commands, *confirm);
         }
+        // What keeps a node from being drained is an event, and then what is waited for: told once.
+        if let (Event::NodeBlocked { why, .. }, Some(host)) = (&entry.e, &entry.host) {
+            self.told.insert(host.clone(), (unnumbered(why), self.clock.now()));
+        }
         if !self.ui.has_terminal() {
             return;
         }

@@ -80,6 +80,8 @@ fn the_demo_shows_nodes_and_a_budget_that_blocks_and_gives_way() {
     let free = told("nothing keeps it from being drained now").unwrap();
     let failed = told("uncorrectable ECC").unwrap();
     assert!(blocked < free && free < failed, "{}", demo.stderr);
+    let waits = demo.stderr.lines().filter(|line| line.contains("waiting: PodDisruptionBudget")).count();
+    assert_eq!(waits, 0, "it is told once: {}", demo.stderr);
     let printed = folder.run("sim kubeconfig inventories/lab-world.yaml").expect(0).stdout;
     assert_eq!(folder.read("kubeconfig"), printed);
     let row = |text: &str| text.lines().find(|line| line.starts_with("  serve-2 ")).unwrap().to_owned();
