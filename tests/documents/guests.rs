@@ -138,7 +138,7 @@ fn validated(template: &str) -> String {
 #[test]
 fn what_is_wrong_with_a_template_is_said_at_its_line() {
     let wish = validated("{file: t.yaml, set: {image: lab/vectoradd}}");
-    let with = |text: &str| load(SITE, &[wish.clone()], &[("t.yaml", text)]);
+    let with = |text: &str| load(SITE, std::slice::from_ref(&wish), &[("t.yaml", text)]);
     let changed = |from: &str, to: &str| {
         let text = vector_add();
         assert!(text.contains(from), "{from}");
@@ -146,7 +146,7 @@ fn what_is_wrong_with_a_template_is_said_at_its_line() {
     };
     let set = |template: &str| load(SITE, &[validated(template)], &[("t.yaml", &vector_add())]);
     let cases = [
-        ("no file", load(SITE, &[wish.clone()], &[])),
+        ("no file", load(SITE, std::slice::from_ref(&wish), &[])),
         ("a variable that nobody gives", set("{file: t.yaml, set: {imge: lab/vectoradd}}")),
         ("a variable that the template does not have", set("{file: t.yaml, set: {image: lab/vectoradd, tag: v1}}")),
         ("a variable that `expect` gives", set("{file: t.yaml, set: {image: lab/vectoradd, perNode: \"1\"}}")),

@@ -44,7 +44,8 @@ pub(super) fn todo(standing: &Standing<'_>) -> Vec<Todo> {
     }
     for vm in standing.vms() {
         let starts = has(&all, |step| matches!(step, Step::StartVm { vm: of, .. } if of == vm));
-        if !starts && !(way == Way::Forward && standing.is_left_off(vm)) {
+        let stays_off = way == Way::Forward && standing.is_left_off(vm);
+        if !starts && !stays_off {
             let name = standing.vm_name(vm).unwrap_or(&vm.id).to_owned();
             all.push(Todo::Step(Step::StartVm { vm: vm.clone(), name, gpus: Vec::new() }));
         }
