@@ -348,3 +348,17 @@ async fn a_cluster_that_goes_away_in_mid_visit_opens_nothing() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(stands(&lab, "k8s-b", "gpu-b").0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_somebody_opens_between_its_drain_and_its_stop_is_not_stopped() {
+    let world = "actors: [{who: somebody, once: {method: EnterMaintenanceMode_Task, object: esx-01}, after: 0s, \
+                 does: {uncordon: {cluster: k8s-a, node: gpu-a}}}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    let why = failure(host_of(&state, 1));
+    assert!(why.contains("uncordoned"), "{why}");
+    assert_eq!((asked(&lab, "ShutdownGuest"), asked(&lab, "UpdateGraphicsConfig")), (0, 0));
+    are_free(&lab);
+    assert_eq!((closed(&lab, 1), marker(&lab, 1)), (false, String::new()));
+}
