@@ -255,6 +255,7 @@ fn run<'a>(
         handoff,
         passed: BTreeSet::new(),
         restarted: BTreeSet::new(),
+        retrying: None,
         again: BTreeSet::new(),
         nodes_before: BTreeMap::new(),
         recordoned: BTreeMap::new(),

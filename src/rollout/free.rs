@@ -12,6 +12,7 @@ use super::{Compensation, Event, HostPhase, RunError, Stage, StepKind, chain};
 use crate::model::{Fact, HostRecord, MarkerPhase, MoRef, NodePhase, NodeRef, OnValidationFailure, PowerState};
 use crate::plan::{Boot, HostPlan, NodeEnd, NodeMemory, Step};
 use crate::vim25::TaskEnd;
+use crate::vim25::wire::names::managed;
 
 /// Between two looks at a host that closes again.
 const LOOK: Duration = Duration::from_secs(5);
@@ -21,21 +22,43 @@ impl Run<'_> {
     /// uncordoned as it is: neither host nor VM changed. Any other has to pass its gate first. The answer is
     /// what stays cordoned.
     pub(super) async fn free_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
-        let mut kept = Vec::new();
+        let mut kept = self.recognise_nodes(host).await?;
         for NodeMemory { node, vm, .. } in self.armed_nodes(host) {
             if let Err(why) = self.free_node(host, &node, &vm).await? {
                 kept.push(format!("the node {node} stays cordoned: {why}"));
             }
         }
-        // Armed, and never cordoned: nothing is to be put back.
+        Ok(kept)
+    }
+
+    /// Looks at the nodes that are armed and of which no mark is remembered: a cordon may have got through
+    /// whose answer did not. One that carries none was never cordoned.
+    async fn recognise_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut unread = Vec::new();
         for comp in self.state_of(host).armed.clone() {
-            if let Compensation::Node(node) = &comp
-                && self.node_memory(host, node).is_none()
-            {
-                self.rec.host(&host.host.name, Event::Undone { comp })?;
+            let Compensation::Node(node) = &comp else { continue };
+            if self.node_memory(host, node).is_some() {
+                continue;
+            }
+            let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
+            let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, deadline).await {
+                Ok(Seen::Node(seen)) => seen.marked(),
+                // Nobody can put anything back on it.
+                Ok(Seen::Gone(_)) => Fact::Absent,
+                Err(why) => Fact::Unknown { why },
+            };
+            match seen {
+                Fact::Known(mark) if mark.run == *self.run_id() => {
+                    let vm = MoRef::new(managed::VIRTUAL_MACHINE, &mark.vm);
+                    self.marked(host, node, &vm, Some(mark))?;
+                }
+                Fact::Known(_) | Fact::Absent => self.rec.host(&host.host.name, Event::Undone { comp })?,
+                Fact::Unknown { why } => {
+                    unread.push(format!("whether the node {node} is cordoned is not known: {why}"))
+                }
             }
         }
-        Ok(kept)
+        Ok(unread)
     }
 
     /// The nodes that carry our mark, as they show it themselves where they can be read.
@@ -87,6 +110,9 @@ impl Run<'_> {
                 }
             }
         }
+        // From now on: the gate takes its own time.
+        let deadline =
+            Deadline::of(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open }.deadline(&self.pace));
         let off = self.take_mark_off(host, rules, node, NodeEnd::Open, deadline).await?;
         Ok(off.map(drop).map_err(|(_, why)| why))
     }
@@ -129,6 +155,9 @@ impl Run<'_> {
         if !self.is_closed_again(host) {
             return Ok(None);
         }
+        if let Err(why) = self.may_close_again(host).await {
+            return Ok(Some(format!("it is not closed again, and is open, unverified: {why}")));
+        }
         if self.state_of(host).marker.as_ref().is_some_and(|marker| marker.phase != MarkerPhase::Failed) {
             let record = self.read(host).await;
             let marked = match view_of(&record) {
@@ -140,6 +169,25 @@ impl Run<'_> {
             }
         }
         Ok(Box::pin(self.close_again(host)).await?.err())
+    }
+
+    /// Whether every node of the host can be taken down once more: cordoned by us, and empty. One that was
+    /// given back serves again, and pods that came while somebody had uncordoned one are not ours to kill.
+    async fn may_close_again(&self, host: &HostPlan) -> Result<(), String> {
+        let record = self.read(host).await;
+        let view = view_of(&record)?;
+        if view.in_maintenance == Fact::Known(true) {
+            return Ok(());
+        }
+        let vms = self.vms_to_stop_again(host);
+        for fate in host.fates.iter().filter(|fate| vms.contains(&fate.vm) && runs_here(&fate.vm, view).is_ok()) {
+            let Some(node) = &fate.node else { continue };
+            if self.node_memory(host, node).is_none() {
+                return Err(format!("the node {node} was given back and serves again"));
+            }
+            self.still_empty(host, node).await.map_err(|(_, why)| why)?;
+        }
+        Ok(())
     }
 
     /// Takes a host back into maintenance mode, and stops the VMs there that this visit had stopped before:

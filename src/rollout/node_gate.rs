@@ -234,23 +234,29 @@ impl Run<'_> {
         let kind = Some(StepKind::ValidateNode);
         let signal = self.interrupt.clone();
         let mut started = false;
+        let mut waited: Option<String> = None;
         loop {
             let waiting_for = match Box::pin(step_of(job, started)).await {
                 Ok(None) => {
                     started = true;
                     continue;
                 }
-                Ok(Some(JobLook::Passed { evidence })) => {
+                Ok(Some(JobLook::Passed { mut evidence })) => {
                     // Its own word: the next step looks at the node again.
                     if let Err(error) = Box::pin(job.tidy()).await {
-                        tracing::warn!(host = %host.host.name, node = %node, "the Job is left: {}", chain(&error));
+                        evidence.push(format!("the Job {} is left there: {}", job.title(), chain(&error)));
                     }
                     return Ok(Gate::Passed(evidence));
                 }
-                Ok(Some(JobLook::Failed { evidence })) => {
+                Ok(Some(JobLook::Failed { mut evidence })) => {
+                    // Its pod may be gone by now, and with it the reason.
+                    evidence.extend(waited.map(|why| format!("it waited for {why}")));
                     return Ok(Gate::Closed(FailureClass::NotVerified, evidence.join("; ")));
                 }
-                Ok(Some(JobLook::Waiting { why })) => why,
+                Ok(Some(JobLook::Waiting { why })) => {
+                    waited = Some(why.clone());
+                    why
+                }
                 Err(error) if may_pass(&error) => {
                     format!("the API server of {}: {}", node.cluster, chain(&error))
                 }

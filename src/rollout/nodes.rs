@@ -41,6 +41,11 @@ impl Run<'_> {
                 // Only a person's word takes a node up again that did not pass before.
                 let failed = |known: &NodeMemory| known.mark.phase == NodePhase::Failed;
                 if self.node_memory(host, node).as_ref().is_some_and(failed) {
+                    if self.retrying.as_ref() != Some(&host.host.name) {
+                        let why =
+                            format!("the node {node} did not pass its gate before, and nobody has asked for it again");
+                        return Ok(Attempt::Failed(FailureClass::Refused, why));
+                    }
                     if let Err((class, why)) = self.remark(host, node, NodePhase::Drained).await? {
                         return Ok(Attempt::Failed(class, why));
                     }

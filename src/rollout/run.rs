@@ -38,6 +38,8 @@ pub(super) struct Run<'a> {
     pub(super) passed: BTreeSet<NodeRef>,
     /// VMs that this process has powered on again: they are on another boot, whatever is shown still.
     pub(super) restarted: BTreeSet<MoRef>,
+    /// The host that a person has asked to be visited again.
+    pub(super) retrying: Option<HostName>,
     /// Nodes that are validated once more, since a person has asked for it.
     pub(super) again: BTreeSet<NodeRef>,
     /// Nodes as this process saw them when it took their host up.
@@ -134,7 +136,9 @@ impl Run<'_> {
     async fn retry(&mut self, name: &HostName) -> Result<(), RunError> {
         let plan = self.plan;
         if let Some(host) = plan.hosts.iter().find(|host| host.host.name == *name) {
+            self.retrying = Some(name.clone());
             self.visit(host).await?;
+            self.retrying = None;
         }
         self.hosts(Some(name)).await
     }

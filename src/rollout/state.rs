@@ -458,6 +458,13 @@ impl HostState {
             Event::StepFailed { step, class, .. } => {
                 // Refused before it was sent: whatever is there now is not our doing.
                 let closes = matches!(step, StepKind::StartClosing | StepKind::EnterMaintenance);
+                if let Some(running) = &self.running
+                    && let Step::StopVm { vm, .. } = &running.step
+                    && *class == FailureClass::Refused
+                    && running.attempt == 1
+                {
+                    self.asked_to_stop.retain(|asked| asked != vm);
+                }
                 if closes && *class == FailureClass::Refused {
                     self.memory.maintenance = OurMaintenance::NotAsked;
                 }

@@ -9,7 +9,7 @@ use super::{
     Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, Stage, StepKind, budget,
 };
 use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase, NodeView};
-use crate::plan::{self, GateCheck, HostPlan, Memory, OurMaintenance, Refusal, Step, Visit};
+use crate::plan::{self, GateCheck, HostPlan, Memory, NodeMemory, OurMaintenance, Refusal, Step, Visit};
 
 /// How often one visit may be planned. Each reboot asks for a new plan, and so may each write that
 /// had to be sent again; a plan that never comes to an end is a fault of ours or of the host.
@@ -31,6 +31,9 @@ impl Run<'_> {
             let failed = marker.phase == MarkerPhase::Failed;
             self.found(host, &record, marker)?;
             if failed {
+                for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
+                    self.marked(host, &node, &vm, Some(mark))?;
+                }
                 self.finish_closing(host).await?;
                 return self.hold(host, Held::FailedBefore).await;
             }

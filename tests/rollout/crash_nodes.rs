@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
+use poolwright::model::NodePhase;
 use poolwright::rollout::{self, Exit, StateDir};
 use serde_json::Value;
 
 use super::crash::{apply, cut_journal};
-use super::nodes::{Nodes, are_free};
-use super::scene::asked;
+use super::nodes::{BAD_GPU, Nodes, are_free, stands};
+use super::scene::{asked, closed};
 use super::trap::{Point, Trap};
 use crate::support::lab::{Lab, in_memory};
 use crate::support::{look, person};
@@ -134,4 +135,43 @@ async fn after_each_write_the_journal_is_enough() {
 #[tokio::test(start_paused = true)]
 async fn after_each_write_the_live_marks_are_enough() {
     crash_at(true, true).await;
+}
+
+/// A validation that failed stays failed, wherever the process dies: the host ends closed, and no second Job
+/// is ever asked for.
+#[tokio::test(start_paused = true)]
+async fn a_validation_that_failed_stays_failed_after_each_write() {
+    let nodes = || Nodes { clusters: BAD_GPU, ..Nodes::default() };
+    let (lab, plan) = nodes().planned().await;
+    let trap = Trap::new(Point::Never, &lab.world);
+    assert_eq!(apply(&lab, &plan, &trap).await.unwrap().unwrap().exit(), Exit::HostsLeft);
+    let jobs = |lab: &Lab| {
+        let made = |write: &&poolwright::sim::Write| write.effect && write.call == "create jobs";
+        lab.world.log().iter().filter(made).filter(|write| write.id.starts_with("k8s-a/")).count()
+    };
+    assert_eq!(jobs(&lab), 1);
+    for (nth, point) in (1..=trap.writes()).map(Point::Write).enumerate() {
+        let from_live = nth % 2 == 0;
+        let case = format!("{point:?}, {}", if from_live { "from live" } else { "from the journal" });
+        let (lab, plan) = nodes().planned().await;
+        let trap = Trap::new(point, &lab.world);
+        apply(&lab, &plan, &trap).await;
+        if from_live {
+            let elsewhere = in_memory();
+            let state = StateDir::open(elsewhere.path()).unwrap();
+            let ended =
+                person::with(&lab, Some(&state), async |engine| rollout::resume_from_live(engine, &plan).await).await;
+            assert_eq!(ended.unwrap().exit(), Exit::HostsLeft, "{case}");
+        } else {
+            let run = lab.state.runs().unwrap().remove(0);
+            let ended = lab.run(async |engine| rollout::resume(engine, &run).await).await;
+            assert_eq!(ended.unwrap().exit(), Exit::HostsLeft, "{case}");
+        }
+        assert_eq!(jobs(&lab), 1, "{case}");
+        assert!(closed(&lab, 1), "{case}: it is in maintenance mode again");
+        let tally = lab.world.tally();
+        assert!(!tally.vms["vm-1"].on && !tally.vms["vm-2"].on, "{case}: {tally:?}");
+        assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)), "{case}");
+        assert!(stands(&lab, "k8s-b", "gpu-b").0, "{case}");
+    }
 }

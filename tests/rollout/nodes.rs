@@ -201,7 +201,7 @@ async fn a_budget_that_never_gives_way_is_named_and_everything_is_given_back() {
 }
 
 /// The Job fails on one node.
-const BAD_GPU: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+pub const BAD_GPU: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
       containers: [{image: \"cuda-vector-add*\", node: gpu-a, ends: {fails: 7}, log: \"CUDA error 719\"}]}, \
     {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
 
@@ -361,4 +361,58 @@ async fn a_node_that_somebody_opens_between_its_drain_and_its_stop_is_not_stoppe
     assert_eq!((asked(&lab, "ShutdownGuest"), asked(&lab, "UpdateGraphicsConfig")), (0, 0));
     are_free(&lab);
     assert_eq!((closed(&lab, 1), marker(&lab, 1)), (false, String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cordon_that_nobody_could_read_back_is_put_back_all_the_same() {
+    let mut cordoned = 0;
+    for world in [
+        "faults: [{face: k8s, method: \"get nodes\", object: k8s-a/nodes/gpu-a, onCall: 2, times: 60, then: {status: 500}}]",
+        "faults: [{face: k8s, method: \"get nodes\", object: k8s-a/nodes/gpu-a, onCall: 2, times: 300, then: {status: 500}}]",
+        "faults: [{face: k8s, method: \"patch nodes\", object: k8s-a/nodes/gpu-a, onCall: 1, times: 60, then: dropBefore}]",
+    ] {
+        let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+        if stands(&lab, "k8s-a", "gpu-a").1.is_some() {
+            assert!(!marker(&lab, 1).is_empty(), "what is not put back keeps the marker");
+            cordoned += 1;
+        }
+        let run = state.run;
+        for _ in 0..6 {
+            if marker(&lab, 1).is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
+        }
+        are_free(&lab);
+        assert_eq!(marker(&lab, 1), "", "{world}");
+    }
+    assert!(cordoned > 0, "nobody was left cordoned");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_boot_slowly_are_given_back_once_they_passed() {
+    let vms = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a, boot: {gpus: 12m}}}, \
+        {name: vm-2, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b, boot: {gpus: 12m}}}]";
+    let (lab, plan) = Nodes { vms, ..Nodes::default() }.planned().await;
+    let state = interrupted(&lab, &plan, once_after(StepKind::StopVm, true)).await;
+    let run = state.run;
+    let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
+    assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::AsItWas }, "{state:#?}");
+    are_free(&lab);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_given_back_is_not_taken_down_again() {
+    let world = "faults: [{face: k8s, method: \"patch nodes\", object: k8s-b/nodes/gpu-b, onCall: 3, times: 9, then: {fault: Forbidden}}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (false, None), "it passed, and serves");
+    assert!(stands(&lab, "k8s-b", "gpu-b").0, "it stays cordoned");
+    assert!(!closed(&lab, 1) && lab.world.tally().vms["vm-1"].on);
+    let HostPhase::Failed { left_as: Some(left), .. } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
+    assert!(left.notes.iter().any(|note| note.contains("gpu-a") && note.contains("not closed again")), "{left:?}");
 }
