@@ -7,7 +7,7 @@ use super::nodes::{Seen, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
 use super::{Event, FailureClass, How, RunError, StepKind, chain};
-use crate::k8s::{Client, JobLook, JobRun};
+use crate::k8s::{Client, Drain, JobLook, JobRun, Round};
 use crate::model::{Fact, GuestRules, NodePhase, NodeRef, NodeView};
 use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Verdict};
 
@@ -156,6 +156,9 @@ impl Run<'_> {
             Ok(client) => client,
             Err(why) => return Ok(Gate::Closed(FailureClass::Unknown, why)),
         };
+        if let Some(closed) = self.empty_again(host, &client, node, deadline).await? {
+            return Ok(closed);
+        }
         // A person has asked for it again: the Job that failed is not believed twice.
         let again = self.again.remove(node);
         let mut evidence = Vec::new();
@@ -187,6 +190,54 @@ impl Run<'_> {
         }
         self.passed.insert(node.clone());
         Ok(Gate::Passed(if evidence.is_empty() { vec!["no Job is asked for".to_owned()] } else { evidence }))
+    }
+
+    /// Evicts the pods that came while somebody had uncordoned the node: they have GPUs that nobody has
+    /// proven, and that the Jobs need. None: it is empty.
+    async fn empty_again(
+        &mut self,
+        host: &HostPlan,
+        client: &Client,
+        node: &NodeRef,
+        deadline: Deadline,
+    ) -> Result<Option<Gate>, RunError> {
+        let Some(known) = self.node_memory(host, node).filter(|_| self.recordoned.contains_key(node)) else {
+            return Ok(None);
+        };
+        let mut drain = Drain::new(client.clone(), node.clone(), known.mark);
+        let signal = self.interrupt.clone();
+        loop {
+            let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
+                Ok(Round::Empty { .. }) => return Ok(None),
+                Ok(Round::Busy { waiting_for }) => waiting_for,
+                // Uncordoned once more, perhaps.
+                Ok(Round::Lost { found }) => {
+                    if let Ok(Seen::Node(seen)) = self.read_node(host, None, node, deadline).await
+                        && let Err(why) = self.keep_cordoned(host, node, &seen).await?
+                    {
+                        return Ok(Some(Gate::Closed(FailureClass::Refused, why)));
+                    }
+                    vec![found]
+                }
+                Err(error) if may_pass(&error) => vec![chain(&error)],
+                Err(error) => return Ok(Some(Gate::Closed(FailureClass::Fault, chain(&error)))),
+            };
+            if deadline.passed() {
+                let why =
+                    format!("pods came while somebody had uncordoned the node {node}: {}", waiting_for.join("; "));
+                return Ok(Some(Gate::Closed(FailureClass::NotVerified, why)));
+            }
+            self.tell(host, Some(StepKind::ValidateNode), &waiting_for, deadline, None);
+            let stopped = tokio::select! {
+                biased;
+                () = signal.first() => true,
+                () = drain.wait(LOOK) => false,
+            };
+            if stopped {
+                self.note_signal()?;
+                return Ok(Some(Gate::Stopped));
+            }
+        }
     }
 
     /// Deletes a Job of before, and waits until it is gone.

@@ -415,3 +415,17 @@ async fn a_node_that_was_given_back_is_not_taken_down_again() {
     let HostPhase::Failed { left_as: Some(left), .. } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
     assert!(left.notes.iter().any(|note| note.contains("gpu-a") && note.contains("not closed again")), "{left:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_come_while_somebody_uncordons_a_node_are_evicted_before_it_is_judged() {
+    // It waits for the GPU that was drained, and the driver's manager uncordons once GPUs are on offer.
+    let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", workloads: [{name: web, replicas: 1, gpu: 1}], driverManager: {after: 75s}}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    let (lab, plan) = Nodes { clusters, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    are_free(&lab);
+    let evicted =
+        ours(&lab).into_iter().filter(|(call, id)| call == "create pods/eviction" && id.starts_with("k8s-a/"));
+    assert_eq!(evicted.count(), 2, "once for the drain, once for the uncordon of somebody");
+}
