@@ -14,6 +14,8 @@ use crate::plan::{Boot, HostPlan, NodeEnd, NodeMemory, Step};
 use crate::vim25::TaskEnd;
 use crate::vim25::wire::names::managed;
 
+/// How long pods may take to end before a host is closed again: their grace is 30 s unless they ask for more.
+const ENDING: Duration = Duration::from_secs(180);
 /// Between two looks at a host that closes again.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -155,7 +157,17 @@ impl Run<'_> {
         if !self.is_closed_again(host) {
             return Ok(None);
         }
-        if let Err(why) = self.may_close_again(host).await {
+        // The pod of a Job that ran into its deadline is still ending.
+        let deadline = Deadline::of(ENDING);
+        let mut may = self.may_close_again(host).await;
+        while let Err(why) = &may
+            && !deadline.passed()
+        {
+            self.tell(host, Some(StepKind::EnterMaintenance), std::slice::from_ref(why), deadline, None);
+            tokio::time::sleep(LOOK).await;
+            may = self.may_close_again(host).await;
+        }
+        if let Err(why) = may {
             return Ok(Some(format!("it is not closed again, and is open, unverified: {why}")));
         }
         if self.state_of(host).marker.as_ref().is_some_and(|marker| marker.phase != MarkerPhase::Failed) {

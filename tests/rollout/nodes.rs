@@ -429,3 +429,22 @@ async fn pods_that_come_while_somebody_uncordons_a_node_are_evicted_before_it_is
         ours(&lab).into_iter().filter(|(call, id)| call == "create pods/eviction" && id.starts_with("k8s-a/"));
     assert_eq!(evicted.count(), 2, "once for the drain, once for the uncordon of somebody");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_never_ends_and_one_whose_image_cannot_be_pulled_open_nothing() {
+    const NEVER: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+          containers: [{image: \"cuda-vector-add*\", ends: never}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    const NOT_PULLED: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+          containers: [{image: \"cuda-vector-add*\", ends: notPulled}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    for (clusters, word) in [(NEVER, "DeadlineExceeded"), (NOT_PULLED, "cuda-vector-add:1")] {
+        let (lab, plan) = Nodes { clusters, ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!(state.exit(), Exit::HostsLeft, "{word}: {state:#?}");
+        let why = failure(host_of(&state, 1));
+        assert!(why.contains(word) && why.contains("gpu-a"), "{why}");
+        assert!(closed(&lab, 1), "{word}");
+        assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)), "{word}");
+    }
+}
