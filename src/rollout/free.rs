@@ -25,7 +25,7 @@ impl Run<'_> {
     /// what stays cordoned.
     pub(super) async fn free_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
         let mut kept = self.recognise_nodes(host).await?;
-        for NodeMemory { node, vm, .. } in self.armed_nodes(host) {
+        for NodeMemory { node, vm, .. } in self.memory_of(host).nodes {
             if let Err(why) = self.free_node(host, &node, &vm).await? {
                 kept.push(format!("the node {node} stays cordoned: {why}"));
             }
@@ -63,11 +63,6 @@ impl Run<'_> {
         Ok(unread)
     }
 
-    /// The nodes that carry our mark, as they show it themselves where they can be read.
-    fn armed_nodes(&self, host: &HostPlan) -> Vec<NodeMemory> {
-        self.state_of(host).memory.nodes.clone()
-    }
-
     async fn free_node(&mut self, host: &HostPlan, node: &NodeRef, vm: &MoRef) -> Result<Result<(), String>, RunError> {
         let Some(rules) = rules_of(host, node) else {
             return Ok(Err("the plan has no rules for its guest cluster".to_owned()));
@@ -76,9 +71,10 @@ impl Run<'_> {
         if known.mark.phase == NodePhase::Failed {
             return Ok(Err("it did not pass its gate".to_owned()));
         }
-        let deadline =
-            Deadline::of(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open }.deadline(&self.pace));
-        let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, deadline).await {
+        let pace = self.pace;
+        let limit = |step: Step| Deadline::of(step.deadline(&pace));
+        let opening = || limit(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open });
+        let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, opening()).await {
             Ok(Seen::Node(seen)) => seen,
             Ok(Seen::Gone(found)) => return Ok(Err(found)),
             Err(why) => return Ok(Err(why)),
@@ -94,7 +90,6 @@ impl Run<'_> {
             let other = !same_boot || self.restarted.contains(vm);
             // It did not heed us, or somebody has started it: which boot it is on proves nothing.
             let boot = if other { Boot::Another } else { Boot::Either };
-            let limit = |step: Step| Deadline::of(step.deadline(&self.pace));
             let awaiting = limit(Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: true });
             let validating = limit(Step::ValidateNode { node: node.clone() });
             let gate = match self.await_node(host, rules, node, boot, awaiting).await? {
@@ -105,24 +100,20 @@ impl Run<'_> {
                 Gate::Passed(_) => {}
                 Gate::Stopped => return Ok(Err("a signal came before it passed its gate".to_owned())),
                 Gate::Closed(_, why) => {
-                    if let Err((_, kept)) = self.remark(host, node, NodePhase::Failed).await? {
-                        tracing::warn!(host = %host.host.name, node = %node, "the mark does not say that it failed: {kept}");
-                    }
+                    self.mark_failed(host, node).await?;
                     return Ok(Err(why));
                 }
             }
         }
-        // From now on: the gate takes its own time.
-        let deadline =
-            Deadline::of(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open }.deadline(&self.pace));
-        let off = self.take_mark_off(host, rules, node, NodeEnd::Open, deadline).await?;
+        // Its time begins now: the gate took its own.
+        let off = self.take_mark_off(host, rules, node, NodeEnd::Open, opening()).await?;
         Ok(off.map(drop).map_err(|(_, why)| why))
     }
 
     /// Leaves the nodes of a host to somebody: cordoned, without our mark.
     pub(super) async fn leave_nodes(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
         let mut kept = Vec::new();
-        for NodeMemory { node, .. } in self.armed_nodes(host) {
+        for NodeMemory { node, .. } in self.memory_of(host).nodes {
             let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
             match self.give_node_up(host, &node, deadline).await? {
                 Ok(found) => {
@@ -136,7 +127,7 @@ impl Run<'_> {
     }
 
     /// Whether a host whose nodes did not pass their gate is to be closed again.
-    pub(super) fn is_closed_again(&self, host: &HostPlan) -> bool {
+    fn is_closed_again(&self, host: &HostPlan) -> bool {
         let state = self.state_of(host);
         let at_nodes = match &state.phase {
             HostPhase::Failed { at, .. } => {
@@ -205,7 +196,7 @@ impl Run<'_> {
     /// Takes a host back into maintenance mode, and stops the VMs there that this visit had stopped before:
     /// nobody has proven that its GPUs can be used. Whatever it finds is where it goes on. The error says how
     /// the host stands instead.
-    pub(super) async fn close_again(&mut self, host: &HostPlan) -> Result<Result<(), String>, RunError> {
+    async fn close_again(&mut self, host: &HostPlan) -> Result<Result<(), String>, RunError> {
         let closing = Step::StartClosing { moves: Vec::new(), stops: 0 };
         let vms = self.vms_to_stop_again(host);
         let stops = u32::try_from(vms.len()).unwrap_or(u32::MAX);

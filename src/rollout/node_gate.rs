@@ -44,14 +44,20 @@ impl Run<'_> {
             Gate::Passed(evidence) => Attempt::Done(How::Did, evidence),
             Gate::Stopped => Attempt::Stopped,
             Gate::Closed(class, why) => {
-                if self.node_memory(host, node).is_some()
-                    && let Err((_, kept)) = self.remark(host, node, NodePhase::Failed).await?
-                {
-                    tracing::warn!(host = %host.host.name, node = %node, "the mark does not say that it failed: {kept}");
-                }
+                self.mark_failed(host, node).await?;
                 Attempt::Failed(class, why)
             }
         })
+    }
+
+    /// Has a node's mark say that it did not pass; one that was never cordoned has none.
+    pub(super) async fn mark_failed(&mut self, host: &HostPlan, node: &NodeRef) -> Result<(), RunError> {
+        if self.node_memory(host, node).is_some()
+            && let Err((_, kept)) = self.remark(host, node, NodePhase::Failed).await?
+        {
+            tracing::warn!(host = %host.host.name, node = %node, "the mark does not say that it failed: {kept}");
+        }
+        Ok(())
     }
 
     /// Waits for a node to be as it should be, without a break for `pace.hostStable`.
@@ -67,7 +73,6 @@ impl Run<'_> {
         let stable_for = Duration::from_secs(self.pace.host_stable_s.into());
         let stable_for = if boot == Boot::Either { stable_for.max(UNHEEDED) } else { stable_for };
         let mut good: Option<Deadline> = None;
-        let signal = self.interrupt.clone();
         loop {
             let lines = match self.read_node(host, kind, node, deadline).await {
                 Ok(Seen::Node(seen)) => {
@@ -95,13 +100,7 @@ impl Run<'_> {
                 }
             }
             self.tell(host, kind, &waiting_for, deadline, None);
-            let stopped = tokio::select! {
-                biased;
-                () = signal.first() => true,
-                () = tokio::time::sleep(LOOK) => false,
-            };
-            if stopped {
-                self.note_signal()?;
+            if self.stopped_in(tokio::time::sleep(LOOK)).await? {
                 return Ok(Gate::Stopped);
             }
         }
@@ -205,7 +204,6 @@ impl Run<'_> {
             return Ok(None);
         };
         let mut drain = Drain::new(client.clone(), node.clone(), known.mark);
-        let signal = self.interrupt.clone();
         loop {
             let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
                 Ok(Round::Empty { .. }) => return Ok(None),
@@ -228,13 +226,7 @@ impl Run<'_> {
                 return Ok(Some(Gate::Closed(FailureClass::NotVerified, why)));
             }
             self.tell(host, Some(StepKind::ValidateNode), &waiting_for, deadline, None);
-            let stopped = tokio::select! {
-                biased;
-                () = signal.first() => true,
-                () = drain.wait(LOOK) => false,
-            };
-            if stopped {
-                self.note_signal()?;
+            if self.stopped_in(drain.wait(LOOK)).await? {
                 return Ok(Some(Gate::Stopped));
             }
         }
@@ -283,7 +275,6 @@ impl Run<'_> {
         deadline: Deadline,
     ) -> Result<Gate, RunError> {
         let kind = Some(StepKind::ValidateNode);
-        let signal = self.interrupt.clone();
         let mut started = false;
         let mut waited: Option<String> = None;
         loop {
@@ -324,13 +315,7 @@ impl Run<'_> {
                 return Ok(Gate::Closed(FailureClass::Refused, why));
             }
             self.tell(host, kind, &[waiting_for], deadline, None);
-            let stopped = tokio::select! {
-                biased;
-                () = signal.first() => true,
-                () = tokio::time::sleep(LOOK) => false,
-            };
-            if stopped {
-                self.note_signal()?;
+            if self.stopped_in(tokio::time::sleep(LOOK)).await? {
                 return Ok(Gate::Stopped);
             }
         }

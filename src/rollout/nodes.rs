@@ -219,7 +219,6 @@ impl Run<'_> {
         let recheck = Duration::from_secs(self.pace.drain_recheck_s.into());
         let mut drain = Drain::new(client.clone(), node.clone(), known.mark.clone());
         let mut empty_since: Option<Deadline> = None;
-        let signal = self.interrupt.clone();
         loop {
             let mut pause = ROUND;
             let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
@@ -260,13 +259,7 @@ impl Run<'_> {
             }
             self.tell(host, Some(StepKind::DrainNode), &waiting_for, deadline, None);
             let pause = if empty_since.is_some() { pause } else { pause.min(deadline.left().max(LOOK)) };
-            let stopped = tokio::select! {
-                biased;
-                () = signal.first() => true,
-                () = drain.wait(pause) => false,
-            };
-            if stopped {
-                self.note_signal()?;
+            if self.stopped_in(drain.wait(pause)).await? {
                 return Ok(Attempt::Stopped);
             }
         }

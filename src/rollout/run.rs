@@ -215,6 +215,20 @@ impl Run<'_> {
         }
     }
 
+    /// Waits; whether a signal came meanwhile, which is written down.
+    pub(super) async fn stopped_in(&mut self, pause: impl Future<Output = ()>) -> Result<bool, RunError> {
+        let signal = self.interrupt.clone();
+        let stopped = tokio::select! {
+            biased;
+            () = signal.first() => true,
+            () = pause => false,
+        };
+        if stopped {
+            self.note_signal()?;
+        }
+        Ok(stopped)
+    }
+
     pub(super) fn run_id(&self) -> &RunId {
         &self.rec.state.run
     }
