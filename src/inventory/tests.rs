@@ -184,7 +184,7 @@ fn any_guests() -> impl Strategy<Value = Vec<Guest>> {
 
 fn any_shell() -> impl Strategy<Value = Option<Shell>> {
     let pin = any::<[u8; 32]>().prop_map(|pin| at(HostKey(HostKeyPin::Fingerprint(pin))));
-    let keys = ("[^\\p{C}]{1,20}", proptest::collection::btree_map("[a-z.0-9-]{1,12}", pin, 0..3))
+    let keys = ("[^\\p{C}]{0,19}[!-~]", proptest::collection::btree_map("[a-z.0-9-]{1,12}", pin, 0..3))
         .prop_map(|(file, pins)| HostKeys { file: Some(at(file)), pins });
     let user = (
         proptest::option::of("esx-[a-z*]{1,6}"),
