@@ -8,6 +8,7 @@ mod harness;
 mod help;
 mod input;
 mod json;
+mod kills;
 mod mig;
 mod ports;
 mod readme;

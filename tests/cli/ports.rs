@@ -29,7 +29,23 @@ impl Sim {
 
     /// The shipped site, at this port and pinned.
     pub fn pinned_site(&self) -> String {
-        self.site(&format!("trust: {{thumbprint: \"{}\"}}", self.thumbprint))
+        self.pin(SITE)
+    }
+
+    /// A site of which the vCenter is this one, pinned.
+    pub fn pin(&self, site: &str) -> String {
+        self.of(site, &format!("trust: {{thumbprint: \"{}\"}}", self.thumbprint))
+    }
+
+    fn of(&self, site: &str, trust: &str) -> String {
+        site.replace("address: vc.lab", &format!("address: {}", self.address)).replace("trust: system", trust)
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
     }
 
     /// Ends it as a person does: then it keeps the state of its world.
@@ -40,7 +56,7 @@ impl Sim {
 
     /// The shipped site, at this port.
     pub fn site(&self, trust: &str) -> String {
-        SITE.replace("address: vc.lab", &format!("address: {}", self.address)).replace("trust: system", trust)
+        self.of(SITE, trust)
     }
 }
 
@@ -95,12 +111,7 @@ fn shells_are_listed_with_their_ports_and_keys() {
         ),
     );
     let mut sim = Sim::start(&folder, " --known-hosts known_hosts");
-    let mut line = || {
-        let mut line = String::new();
-        sim.stdout.read_line(&mut line).unwrap();
-        line
-    };
-    let lines = [line(), line()];
+    let lines = [sim.line(), sim.line()];
     let mut ports = Vec::new();
     for (line, host) in lines.iter().zip(["esx-01", "esx-02"]) {
         let port = line.trim().strip_prefix(&format!("shell: {host} 127.0.0.1:")).expect(line);
@@ -128,12 +139,7 @@ fn guest_clusters_are_listed_with_their_ports_and_opened_by_a_kubeconfig() {
     assert_eq!(printed["clusters"][0]["cluster"]["server"], "https://serve.lab:6443");
     assert_eq!(printed["users"][1]["user"]["token"], "other");
     let mut sim = Sim::start(&folder, " --kubeconfig kubeconfig");
-    let mut line = || {
-        let mut line = String::new();
-        sim.stdout.read_line(&mut line).unwrap();
-        line
-    };
-    let lines = [line(), line()];
+    let lines = [sim.line(), sim.line()];
     let written: serde_json::Value = serde_json::from_str(&folder.read("kubeconfig")).unwrap();
     for (number, name) in ["serve", "train"].iter().enumerate() {
         let address = lines[number].trim().strip_prefix(&format!("guest: {name} ")).expect("a line of the cluster");

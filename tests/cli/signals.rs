@@ -10,24 +10,32 @@ use super::harness::{Ended, Folder, H100, L40S, WORLD};
 use super::ports::{Sim, signal};
 
 /// A command that is watched while it works.
-struct Watched {
+pub struct Watched {
     child: Child,
     stderr: BufReader<ChildStderr>,
     told: String,
 }
 
 impl Watched {
-    fn start(folder: &Folder, line: &str) -> Self {
+    pub fn start(folder: &Folder, line: &str) -> Self {
         let mut child = folder.command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Self { child, stderr, told: String::new() }
     }
 
     /// Reads what it tells, until this was told.
-    fn until(&mut self, text: &str) {
+    pub fn until(&mut self, text: &str) {
         while !self.told.contains(text) {
             assert_ne!(self.stderr.read_line(&mut self.told).unwrap(), 0, "ended before {text:?}: {}", self.told);
         }
+    }
+
+    /// Kills it, as nothing can be caught. The answer is what it told.
+    pub fn kill(mut self) -> String {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.stderr.read_to_string(&mut self.told).unwrap();
+        self.told
     }
 
     fn end(mut self, folder: &Folder) -> Ended {
