@@ -128,6 +128,7 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
             "write `restartPolicy: Never`: a second try hides what went wrong",
         ));
     }
+    problems.extend(never_passes(filled));
     let containers = [pod.as_slice(), &["containers"]].concat();
     let all = value.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let Some(all) = all.filter(|all| !all.is_empty()) else {
@@ -148,9 +149,10 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
     let limits = all.iter().filter_map(|container| container.pointer("/resources/limits")?.get(resource.as_str()));
     let asked: Vec<Option<u64>> = limits.map(amount).collect();
     let sum = asked.iter().copied().sum::<Option<u64>>();
+    let pods = at_once(value);
     let hint = "write `resources: {limits: {\"{{ resource }}\": {{ perNode }}}}` on a container".to_owned();
     match (asked.is_empty(), sum) {
-        (false, Some(1..)) if sum <= Some(per_node.into()) => {}
+        (false, Some(each @ 1..)) if each.saturating_mul(pods) <= per_node.into() => {}
         (true, _) => {
             let known = all.iter().filter_map(|one| one.pointer("/resources/limits")?.as_object());
             let near = nearest(resource, known.flat_map(|limits| limits.keys()).map(String::as_str));
@@ -160,6 +162,11 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
         }
         (_, Some(0)) => {
             problems.push(filled.problem(&containers, format!("the limit of {resource} is 0"), &hint));
+        }
+        (_, Some(sum)) if pods > 1 => {
+            let message = format!("{pods} pods at once ask for {sum} of {resource} each, and a node has {per_node}");
+            let hint = "one pod that asks for all of them proves the node: remove `parallelism`";
+            problems.push(filled.problem(&["spec", "parallelism"], message, hint));
         }
         (_, Some(sum)) => {
             let message = format!("the containers ask for {sum} of {resource}, and a node has {per_node}");
@@ -171,6 +178,34 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
         }
     }
     problems
+}
+
+/// What a server takes, and what never succeeds: a Job of no pods is complete without one,
+/// one without time fails as it starts, and one that is suspended waits for somebody.
+fn never_passes(filled: &Filled) -> Vec<Problem> {
+    let spec = |key: &str| filled.value.get("spec").and_then(|spec| spec.get(key));
+    let mut problems = Vec::new();
+    for (key, why) in [
+        ("parallelism", "a Job of no pods validates nothing"),
+        ("completions", "a Job of no pods validates nothing"),
+        ("activeDeadlineSeconds", "the Job fails as it starts"),
+    ] {
+        if spec(key).and_then(amount) == Some(0) {
+            problems.push(filled.problem(&["spec", key], format!("`{key}: 0`: {why}"), "remove it"));
+        }
+    }
+    if spec("suspend") == Some(&Value::Bool(true)) {
+        let message = "`suspend: true`: the Job waits until somebody resumes it";
+        problems.push(filled.problem(&["spec", "suspend"], message, "remove it: a queue holds Jobs back by itself"));
+    }
+    problems
+}
+
+/// How many pods of the Job run at one time.
+fn at_once(job: &Value) -> u64 {
+    let count = |key: &str| job.pointer(key).and_then(amount);
+    let most = count("/spec/parallelism").unwrap_or(1);
+    most.min(count("/spec/completions").unwrap_or(most))
 }
 
 fn amount(value: &Value) -> Option<u64> {

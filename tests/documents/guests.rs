@@ -173,9 +173,28 @@ fn what_is_wrong_with_a_template_is_said_at_its_line() {
         ("more than there is", changed("{{ perNode }}", "3")),
         ("none of it", changed("{{ perNode }}", "0")),
         ("half of one", changed("{{ perNode }}", "500m")),
+        ("no pod at a time", changed("backoffLimit: 0", "parallelism: 0")),
+        ("no pod at all", changed("backoffLimit: 0", "completions: 0")),
+        ("no time", changed("activeDeadlineSeconds: 900", "activeDeadlineSeconds: 0")),
+        ("held back", changed("backoffLimit: 0", "suspend: true")),
+        ("more than there is at one time", changed("backoffLimit: 0", "parallelism: 2\n  completions: 4")),
         ("nothing at all", with("")),
     ];
     insta::assert_snapshot!(all_wrong(&cases));
+}
+
+#[test]
+fn a_job_of_several_pods_is_taken_where_the_node_has_gpus_for_them() {
+    let wish = validated("{file: t.yaml, set: {image: lab/vectoradd}}");
+    for (gpus, spec) in [
+        ("1", "parallelism: 2\n  completions: 2"),
+        ("2", "completions: 3"),
+        ("2", "parallelism: 2\n  completions: 1"),
+        ("2", "suspend: false"),
+    ] {
+        let text = vector_add().replacen("backoffLimit: 0", spec, 1).replacen("{{ perNode }}", gpus, 1);
+        assert_eq!(everything_wrong(&load(SITE, std::slice::from_ref(&wish), &[("t.yaml", &text)])), "", "{spec}");
+    }
 }
 
 #[test]
