@@ -173,6 +173,58 @@ async fn a_job_on_a_pinned_node_runs_although_it_is_cordoned() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rule_for_so_many_pods_is_used_up_by_the_first_that_start() {
+    let guest = "      containers: [{image: \"cuda:*\", ends: {fails: 3}, log: \"bad\", times: 2}, {image: \"cuda:*\", log: \"good\"}]";
+    let kube = Kube::new(&world(guest, "", ""));
+    for (name, word) in [("first", "Failed"), ("second", "Failed"), ("third", "Complete"), ("fourth", "Complete")] {
+        kube.post(JOBS, &job(name, "serve-1", "cuda:1", 1)).await;
+        // A pod of another image uses up nothing.
+        kube.post(JOBS, &job(&format!("other-{name}"), "serve-1", "other:1", 0)).await;
+        pass(60).await;
+        let job = kube.get(&format!("{JOBS}/{name}")).await;
+        assert_eq!(condition(&job, word)["status"], "True", "{name}");
+        assert_eq!(kube.get(&format!("{JOBS}/other-{name}")).await["status"]["succeeded"], 1);
+        let pod = pod_of(&kube, name).await;
+        let log = format!("/api/v1/namespaces/default/pods/{}/log", pod["metadata"]["name"].as_str().unwrap());
+        let said = if word == "Failed" { "bad\n" } else { "good\n" };
+        assert_eq!(kube.call("GET", &log, "", "").await, (200, json!(said)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_refuses_as_the_write_would_and_keeps_nothing() {
+    let world = world("", "", "");
+    let kube = Kube::new(&world);
+    let dry = format!("{JOBS}?dryRun=All&fieldValidation=Strict");
+    let good = job("good", "serve-1", "cuda:1", 1);
+    let (code, body) = kube.post(&dry, &good).await;
+    assert_eq!((code, &body["spec"]["completions"]), (201, &json!(1)), "{body}");
+    assert!(body["metadata"]["uid"].is_string() && body["metadata"]["resourceVersion"].is_null(), "{body}");
+    assert_eq!(kube.call("GET", &format!("{JOBS}/good"), "", "").await.0, 404);
+    assert!(world.log().is_empty(), "a dry run is no write");
+    // Numbers are quantities too, and an unknown field is refused, or passed over.
+    let mut odd = good.clone();
+    odd["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = json!([]);
+    let (code, body) = kube.post(&dry, &odd).await;
+    assert_eq!(code, 400);
+    let said = "Job in version \"v1\" cannot be handled as a Job: strict decoding error: unknown field \
+                \"spec.template.spec.containers[0].volumeMount\"";
+    assert_eq!(body["message"], said);
+    let (code, body) = kube.post(JOBS, &odd).await;
+    let kept = &body["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!((code, &kept["volumeMount"], &kept["image"]), (201, &Value::Null, &json!("cuda:1")), "{body}");
+    // The name is looked for, and the namespace.
+    assert_eq!(kube.post(&dry, &good).await.0, 409);
+    let nowhere = "/apis/batch/v1/namespaces/nowhere/jobs?dryRun=All";
+    assert_eq!(kube.post(nowhere, &good).await.1["message"], "namespaces \"nowhere\" not found");
+    let mut wrong = good.clone();
+    wrong["spec"]["parallelism"] = json!("two");
+    assert_eq!(kube.post(&dry, &wrong).await.0, 400);
+    wrong["spec"]["parallelism"] = json!(-1);
+    assert_eq!(kube.post(&dry, &wrong).await.0, 422);
+}
+
+#[tokio::test(start_paused = true)]
 async fn volumes_are_detached_some_time_after_their_pod_is_gone() {
     let guest = "      detach: 20s\n      workloads: [{name: db, kind: statefulSet, volume: true, grace: 10s, nodes: [serve-1, serve-2]}]";
     let world = world(guest, "", "");

@@ -138,11 +138,25 @@ impl<'a> Cluster<'a> {
 
     /// The rule for the container of a pod.
     pub fn rule(&self, pod: &Value) -> Option<&'a ContainerRule> {
+        let decided = self.guest.ruled.get(text(pod, "/metadata/uid")).copied();
+        self.spec.containers.get(decided.or_else(|| self.next_rule(pod))?)
+    }
+
+    /// The rule for the container of a pod, from now on: of one with `times` a pod is used up.
+    pub(super) fn decide_rule(&mut self, pod: &Value) {
+        if let Some(rule) = self.next_rule(pod) {
+            self.guest.ruled.entry(text(pod, "/metadata/uid").to_owned()).or_insert(rule);
+        }
+    }
+
+    fn next_rule(&self, pod: &Value) -> Option<usize> {
         let (image, node) = (text(pod, "/spec/containers/0/image"), text(pod, "/spec/nodeName"));
-        let fits = |rule: &&ContainerRule| {
-            rule.node.as_deref().is_none_or(|wanted| wanted == node) && is_image(&rule.image, image)
-        };
-        self.spec.containers.iter().find(fits)
+        self.spec.containers.iter().enumerate().position(|(index, rule)| {
+            let used = || self.guest.ruled.values().filter(|ruled| **ruled == index).count();
+            rule.node.as_deref().is_none_or(|wanted| wanted == node)
+                && is_image(&rule.image, image)
+                && rule.times.is_none_or(|times| used() < times as usize)
+        })
     }
 }
 

@@ -215,6 +215,7 @@ impl Cluster<'_> {
         if !self.volumes_attached(&pod) {
             return;
         }
+        self.decide_rule(&pod);
         let began = time(self.now);
         self.guest.edit(at, self.now, |pod| set(pod, &["status", "startTime"], json!(began)));
         let (pod_key, uid) = (at.to_owned(), text(&pod, "/metadata/uid").to_owned());

@@ -294,6 +294,9 @@ pub struct ContainerRule {
     /// What they print.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// For how many pods, the first that start; none: for all. Those that come then follow the next rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
 }
 
 /// How a container ends.

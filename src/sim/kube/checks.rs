@@ -5,15 +5,33 @@ use serde_json::{Value, json};
 use super::resources::Resource;
 use super::route::{Ask, Verb};
 use super::status::ApiError;
+use super::strict;
 use crate::sim::world::guest::{items, number, set, text, unset};
 
 /// `ValidateAnnotations`: all of them together.
 const ANNOTATIONS: usize = 256 << 10;
 
+/// What a write may be asked for beside its object (apimachinery, pkg/apis/meta/v1/validation).
+pub(super) fn options(ask: &Ask) -> Result<(), ApiError> {
+    let query = |name: &str| ask.query.get(name).map(String::as_str).unwrap_or_default();
+    let (dry, fields) = (query("dryRun"), query("fieldValidation"));
+    if !matches!(dry, "" | "All") {
+        return Err(ApiError::unsupported(ask.verb, "dryRun", &format!("[\"{dry}\"]"), "\"All\""));
+    }
+    if !matches!(fields, "" | "Ignore" | "Strict" | "Warn") {
+        let may = "\"\", \"Ignore\", \"Strict\", \"Warn\"";
+        return Err(ApiError::unsupported(ask.verb, "fieldValidation", &format!("\"{fields}\""), may));
+    }
+    Ok(())
+}
+
 /// A new object, as it was sent, becomes one that can be kept, but for what the server makes up.
 pub(super) fn creatable(ask: &Ask, object: &mut Value) -> Result<(), ApiError> {
     let resource = ask.resource;
     is_of(resource, object)?;
+    if resource.plural == "jobs" {
+        strict::decode(object, ask.query.get("fieldValidation").is_some_and(|value| value == "Strict"))?;
+    }
     let name = text(object, "/metadata/name").to_owned();
     if name.is_empty() && text(object, "/metadata/generateName").is_empty() {
         let why = "Required value: name or generateName is required";
@@ -167,6 +185,12 @@ fn job(resource: &Resource, name: &str, job: &mut Value) -> Result<(), ApiError>
     if !matches!(text(job, "/spec/template/spec/restartPolicy"), "Never" | "OnFailure") {
         let why = "Required value: valid values: \"OnFailure\", \"Never\"";
         return Err(ApiError::invalid(resource, name, "spec.template.spec.restartPolicy", why));
+    }
+    for field in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit"] {
+        if let Some(value) = number(job, &format!("/spec/{field}")).filter(|value| *value < 0) {
+            let why = format!("Invalid value: {value}: must be greater than or equal to 0");
+            return Err(ApiError::invalid(resource, name, &format!("spec.{field}"), &why));
+        }
     }
     for (field, value) in [
         ("parallelism", json!(1)),

@@ -23,6 +23,7 @@ mod read;
 mod resources;
 mod route;
 mod status;
+mod strict;
 mod table;
 mod watch;
 mod write;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::resources::Resource;
+use super::route::Verb;
 use crate::sim::world::guest::set;
 
 /// An error of the API.
@@ -78,6 +79,22 @@ impl ApiError {
             _ => "FieldValueInvalid",
         };
         set(&mut error.details, &["causes"], json!([{"reason": reason, "message": why, "field": field}]));
+        error
+    }
+
+    /// An option of a write that there is not.
+    pub fn unsupported(verb: Verb, option: &str, value: &str, may: &str) -> Self {
+        let kind = match verb {
+            Verb::Update => "UpdateOptions",
+            Verb::Patch => "PatchOptions",
+            Verb::Delete => "DeleteOptions",
+            _ => "CreateOptions",
+        };
+        let why = format!("Unsupported value: {value}: supported values: {may}");
+        let message = format!("{kind}.meta.k8s.io \"\" is invalid: {option}: {why}");
+        let mut error = Self::new(422, "Invalid", message);
+        let causes = json!([{"reason": "FieldValueNotSupported", "message": why, "field": option}]);
+        error.details = json!({"group": "meta.k8s.io", "kind": kind, "causes": causes});
         error
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::checks::{creatable, label_job, other_kind, updatable};
+use super::checks::{creatable, label_job, options, other_kind, updatable};
 use super::patch;
 use super::route::{Ask, Verb};
 use super::status::{ApiError, several_budgets, success};
@@ -25,6 +25,7 @@ pub(super) type Written = Result<(u16, Value), ApiError>;
 impl Sent<'_> {
     /// Does it.
     pub fn run(&self, cluster: &mut Cluster<'_>) -> Written {
+        options(self.ask)?;
         match (self.ask.verb, self.ask.subresource) {
             (Verb::Create, Some("eviction")) => self.evict(cluster),
             (Verb::Create, _) => self.create(cluster),

@@ -24,6 +24,9 @@ pub(in crate::sim) struct Guest {
     pub machines: BTreeMap<String, Machine>,
     /// Budgets that their controller has not seen as they are.
     pub unseen: BTreeSet<String>,
+    /// Which of the document's rules the containers of a pod follow, by the pod's UID.
+    #[serde(default)]
+    pub ruled: BTreeMap<String, usize>,
     /// How many names were made up.
     pub names: u64,
     /// Its controllers have something to look at.
