@@ -99,6 +99,21 @@ impl JobRun {
         format!("{}/{}", self.namespace, self.name)
     }
 
+    /// Asks the server whether it would take this very Job. Nothing is written; unclear is no yes.
+    ///
+    /// # Errors
+    /// [`Error`]: what is refused, and what could not be found out; [`Error::NotTaken`] if there is a Job of
+    /// this name that is not ours, or something between makes another Job of it.
+    pub async fn rehearse(&self) -> Result<(), Error> {
+        match self.client.try_job(&self.job).await {
+            Ok(job) if self.is_ours(&job) && job.node_name.as_deref() == Some(&self.node.name) => Ok(()),
+            Ok(_) => Err(self.not_taken("what it would make of it is not of this run and node")),
+            // The name is looked for last: all else is well.
+            Err(error) if error.is_code(409) => self.known(error).await,
+            Err(error) => Err(error),
+        }
+    }
+
     /// Creates the Job. One that this run has created before for this node is followed.
     ///
     /// # Errors
@@ -107,12 +122,17 @@ impl JobRun {
         match self.client.create_job(&self.job).await {
             Ok(_) => Ok(()),
             // There is one, or the answer was lost: look before anything is concluded.
-            Err(error) if error.is_code(409) || error.may_have_acted() => match self.found().await? {
-                Some(job) if self.is_ours(&job) => Ok(()),
-                Some(_) => Err(self.not_taken("a Job of this name is there that is not of this run and node")),
-                None => Err(error),
-            },
+            Err(error) if error.is_code(409) || error.may_have_acted() => self.known(error).await,
             Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the Job that is there already is ours; without one it is as the server said.
+    async fn known(&self, said: Error) -> Result<(), Error> {
+        match self.found().await? {
+            Some(job) if self.is_ours(&job) => Ok(()),
+            Some(_) => Err(self.not_taken("a Job of this name is there that is not of this run and node")),
+            None => Err(said),
         }
     }
 

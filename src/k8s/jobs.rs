@@ -1,10 +1,12 @@
 //! Jobs: the requests, and what a Job and its pods show.
 
+use http::uri::InvalidUri;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod as RawPod};
 use kube::Resource;
 use kube::api::{DeleteParams, GetParams, ListParams, LogParams, PostParams, Preconditions};
 use kube::core::Request;
+use kube::core::request::Error as BuildError;
 use serde_json::Value;
 
 use super::answer::{name, shown};
@@ -58,16 +60,24 @@ pub(super) const RUN: &str = "poolwright.io/run";
 pub(super) const NODE_UID: &str = "poolwright.io/node-uid";
 
 impl Client {
-    /// Creates a Job, once.
+    /// Creates a Job, once. A field that the server does not know is refused.
     ///
     /// # Errors
     /// [`Error`]; HTTP 409 where there is one of this name.
     pub async fn create_job(&self, job: &Value) -> Result<JobView, Error> {
-        let namespace = job["metadata"]["namespace"].as_str().unwrap_or("default");
-        let call = format!("create Job {namespace}/{}", job["metadata"]["name"].as_str().unwrap_or_default());
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        let made = jobs(namespace).create(&params, job.to_string().into_bytes());
-        let job: Job = self.transport().once(&call, made).await?;
+        let call = format!("create Job {}", title(job));
+        let job: Job = self.transport().once(&call, creation(job, false)).await?;
+        view(job).map_err(|what| self.transport().decode(&call, what))
+    }
+
+    /// Has the server do all that it does to create a Job, but keep it: names, fields, rights, namespace,
+    /// quotas of Jobs and admission webhooks. Nothing is written, so that it is asked again while that can help.
+    ///
+    /// # Errors
+    /// [`Error`]; HTTP 409 where there is one of this name, and all else is well.
+    pub async fn try_job(&self, job: &Value) -> Result<JobView, Error> {
+        let call = format!("create Job {} in a dry run", title(job));
+        let job: Job = self.transport().read(&call, || creation(job, true)).await?;
         view(job).map_err(|what| self.transport().decode(&call, what))
     }
 
@@ -136,6 +146,23 @@ impl Client {
 
 fn jobs(namespace: &str) -> Request {
     Request::new(Job::url_path(&(), Some(namespace)))
+}
+
+/// Namespace and name of a Job that is to be made.
+fn title(job: &Value) -> String {
+    let text = |key: &str| job["metadata"][key].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// What creates a Job. Without `Strict` a server passes over a field that it does not know, with a warning.
+fn creation(job: &Value, dry_run: bool) -> Made {
+    let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
+    let namespace = job["metadata"]["namespace"].as_str().unwrap_or("default");
+    let mut request = jobs(namespace).create(&params, job.to_string().into_bytes())?;
+    // The builder has no parameter for it.
+    let uri = format!("{}&fieldValidation=Strict", request.uri());
+    *request.uri_mut() = uri.parse().map_err(|error: InvalidUri| BuildError::BuildRequest(error.into()))?;
+    Ok(request)
 }
 
 fn view(job: Job) -> Result<JobView, String> {

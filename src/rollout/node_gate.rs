@@ -3,13 +3,15 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::nodes::{Seen, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
-use super::{Event, FailureClass, How, RunError, StepKind, chain};
+use super::{Event, FailureClass, Held, How, RunError, StepKind, chain};
 use crate::k8s::{Client, Drain, JobLook, JobRun, Round};
 use crate::model::{Fact, GuestRules, NodePhase, NodeRef, NodeView};
-use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Verdict};
+use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Refusal, Step, Verdict, Visit};
 
 /// Between two looks at a node that boots, or at a Job.
 const LOOK: Duration = Duration::from_secs(5);
@@ -189,6 +191,47 @@ impl Run<'_> {
         }
         self.passed.insert(node.clone());
         Ok(Gate::Passed(if evidence.is_empty() { vec!["no Job is asked for".to_owned()] } else { evidence }))
+    }
+
+    /// Asks the guest clusters of a visit whether they would take its Jobs, before anything is touched: what
+    /// keeps a node from being validated is known while it still runs. The inner none: a signal came.
+    pub(super) async fn jobs_fit(
+        &mut self,
+        host: &HostPlan,
+        visit: &Visit,
+    ) -> Result<Result<(), Option<Held>>, RunError> {
+        for step in &visit.steps {
+            let Step::ValidateNode { node } = step else { continue };
+            let rules = super::nodes::rules_of(host, node).into_iter();
+            for (number, template) in rules.flat_map(|rules| &rules.validate).enumerate() {
+                let mut answer = None;
+                let asking = async { answer = Some(self.would_take(node, number, &template.job).await) };
+                let signal = self.interrupt.clone();
+                tokio::select! {
+                    biased;
+                    () = signal.first() => {}
+                    () = asking => {}
+                }
+                match answer {
+                    Some(Ok(())) => {}
+                    Some(Err(why)) => {
+                        let why = format!("{} cannot validate the node {node}: {why}", template.file.value);
+                        return Ok(Err(Some(Held::Refused(Refusal::Blocked(why)))));
+                    }
+                    None => {
+                        self.note_signal()?;
+                        return Ok(Err(None));
+                    }
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn would_take(&self, node: &NodeRef, number: usize, template: &Value) -> Result<(), String> {
+        let client = self.guest(node)?;
+        let job = JobRun::new(client, node.clone(), self.run_id(), number, template).map_err(|error| chain(&error))?;
+        Box::pin(job.rehearse()).await.map_err(|error| chain(&error))
     }
 
     /// Evicts the pods that came while somebody had uncordoned the node: they have GPUs that nobody has

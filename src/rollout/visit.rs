@@ -72,6 +72,15 @@ impl Run<'_> {
         if starts && let Err(held) = self.budget(host).await {
             return self.put_off(host, &record, known.marker, held).await;
         }
+        if starts
+            && memory.nodes.is_empty()
+            && let Err(held) = self.jobs_fit(host, &planned).await?
+        {
+            return match held {
+                Some(held) => self.put_off(host, &record, known.marker, held).await,
+                None => Ok(()),
+            };
+        }
         if known.marker.is_none()
             && !memory.begun
             && let Err(why) = self.marker_fits(host, view, &planned, memory)

@@ -5,7 +5,8 @@ use poolwright::model::RunId;
 use serde_json::{Value, json};
 
 use super::nodes::node_ref;
-use super::script::{Reply, Server, list, not_found, status};
+use super::says;
+use super::script::{Reply, Seen, Server, list, not_found, status};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/gpu-check/jobs";
 
@@ -299,4 +300,85 @@ async fn only_our_own_job_is_deleted() {
     }
     let (tidied, deleted) = tidy(|_| {}, Reply::broken).await;
     assert!(tidied.is_err() && deleted.len() == 1);
+}
+
+/// What a server says to the dry run of a Job, and what is made of it.
+async fn rehearsed(script: impl Fn(&Seen) -> Reply + Send + 'static) -> (Result<(), Error>, Server) {
+    let server = Server::new(move |seen| script(seen));
+    let result = job_of(&server.client().await, &template()).unwrap().rehearse().await;
+    (result, server)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_sends_what_will_be_sent_and_is_asked_again_while_that_can_help() {
+    let (result, server) = rehearsed(|seen| match seen.nth {
+        0 => Reply::broken(),
+        1 => Reply::new(503, ""),
+        2 => status(429, "TooManyRequests", "too many", json!({ "retryAfterSeconds": 1 })),
+        _ => Reply::new(201, shown(seen.body.clone(), json!({})).to_string()),
+    })
+    .await;
+    result.unwrap();
+    let tried = server.seen();
+    assert_eq!(tried.len(), 4);
+    let real = Server::new(|seen| Reply::new(201, shown(seen.body.clone(), json!({})).to_string()));
+    job_of(&real.client().await, &template()).unwrap().start().await.unwrap();
+    let made = real.only(&format!("POST {JOBS}"));
+    for seen in &tried {
+        assert_eq!((&seen.what, &seen.body), (&made.what, &made.body));
+        assert!(seen.query.contains("dryRun=All") && seen.query.contains("fieldValidation=Strict"), "{}", seen.query);
+    }
+    assert!(!made.query.contains("dryRun") && made.query.contains("fieldValidation=Strict"), "{}", made.query);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dry_run_does_not_clearly_take_is_refused() {
+    type Says = fn(&Seen) -> Reply;
+    let cases: [(Says, &str); 8] = [
+        (
+            |_| status(404, "NotFound", "namespaces \"gpu-check\" not found", json!({})),
+            "namespaces \"gpu-check\" not found",
+        ),
+        (|_| status(403, "Forbidden", "exceeded quota: jobs", json!({})), "exceeded quota"),
+        (|_| status(400, "BadRequest", "strict decoding error: unknown field \"a\"", json!({})), "unknown field"),
+        (|_| status(500, "InternalError", "failed calling webhook", json!({})), "failed calling webhook"),
+        (|_| Reply::hangs(), "did not answer"),
+        (|_| Reply::new(201, "{}"), "not understood"),
+        // What is not kept is not ours: another program makes something else of it.
+        (
+            |seen| {
+                let mut job = shown(seen.body.clone(), json!({}));
+                job["spec"]["template"]["spec"]["nodeName"] = json!("node-2");
+                Reply::new(201, job.to_string())
+            },
+            "not of this run and node",
+        ),
+        (
+            |seen| match seen.what.starts_with("POST") {
+                true => status(409, "AlreadyExists", "already exists", json!({})),
+                false => not_found(),
+            },
+            "already exists",
+        ),
+    ];
+    for (script, word) in cases {
+        let (result, _) = rehearsed(script).await;
+        let text = says(&result.unwrap_err());
+        assert!(text.contains(word) && text.contains("gpu-check/poolwright-") && text.contains("serve"), "{text}");
+    }
+    // One of this run is there already, and another one: what stands in the way is known from what is there.
+    for (run, is_ours) in [("01JDZ0000000000000ABCDEFGH", true), ("01JDZ0000000000000ANOTHERS", false)] {
+        let (result, server) = rehearsed(move |seen| match seen.what.starts_with("POST") {
+            true => status(409, "AlreadyExists", "already exists", json!({})),
+            false => Reply::ok(json!({
+                "metadata": {
+                    "name": "x", "namespace": "gpu-check", "uid": "u", "labels": { "poolwright.io/run": run },
+                    "annotations": { "poolwright.io/node-uid": "uid-node-1" },
+                },
+                "spec": { "template": { "spec": { "nodeName": "node-1" } } },
+            })),
+        })
+        .await;
+        assert_eq!((result.is_ok(), server.seen().len()), (is_ours, 2), "{result:?}");
+    }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use poolwright::model::{NodeMark, NodePhase};
 use poolwright::plan::Plan;
-use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, Outcome, RunState, Stage, StepKind};
+use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, Outcome, RunState, Signal, Stage, StepKind};
 use serde_json::Value;
 
-use super::scene::{Scene, asked, closed, failure, host_of, interrupted, marker, resume, watched};
+use super::scene::{Scene, asked, closed, failure, host_of, interrupted, marker, resume, signalled, watched};
 use super::ways::once_after;
 use crate::support::lab::{Lab, USER};
 
@@ -447,4 +447,69 @@ async fn a_job_that_never_ends_and_one_whose_image_cannot_be_pulled_open_nothing
         assert!(closed(&lab, 1), "{word}");
         assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)), "{word}");
     }
+}
+
+/// Nothing was done to the host, its VMs and its nodes, by nobody.
+fn is_untouched(lab: &Lab, state: &RunState) {
+    assert_eq!(state.exit(), Exit::WorkLeft, "{state:#?}");
+    are_free(lab);
+    assert_eq!((closed(lab, 1), marker(lab, 1)), (false, String::new()));
+    assert_eq!((host_of(state, 1).armed.as_slice(), ours(lab)), (&[][..], Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_a_cluster_would_not_take_refuses_the_host_before_anything_is_touched() {
+    for (then, word) in [
+        ("fault: Forbidden", "cannot do this"),
+        ("fault: Invalid", "admission webhook"),
+        ("fault: NamespaceTerminating", "being terminated"),
+        // Unclear to the end.
+        ("fault: InternalError", "Internal error"),
+        ("status: 503", "503"),
+        ("delay: 90s", "did not answer"),
+    ] {
+        let faults = format!(
+            "faults: [{{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 99, then: {{{then}}}}}]"
+        );
+        let (lab, plan) = Nodes { world: Box::leak(faults.into_boxed_str()), ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        let HostPhase::Held { why } = &host_of(&state, 1).phase else { panic!("{then}: {state:#?}") };
+        let why = why.to_string();
+        for word in ["templates/cuda-vector-add.yaml", "gpu-b of k8s-b", "default/poolwright-", word] {
+            assert!(why.contains(word), "{then}: {why}");
+        }
+        is_untouched(&lab, &state);
+    }
+    // What can be known of a namespace, and of a field.
+    for (path, value, word) in [
+        ("/metadata/namespace", Value::from("gpu-check"), "namespaces \"gpu-check\" not found"),
+        ("/spec/template/spec/containers/0/volumeMount", Value::Null, "unknown field"),
+    ] {
+        let lab = Nodes::default().lab();
+        let mut plan = lab.plan().await;
+        let job = &mut plan.hosts[0].guests[0].validate[0].job;
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        let value = if value.is_null() { serde_json::json!([]) } else { value };
+        job.pointer_mut(parent).unwrap()[key] = value;
+        let state = lab.apply(&plan).await.unwrap();
+        let HostPhase::Held { why } = &host_of(&state, 1).phase else { panic!("{path}: {state:#?}") };
+        assert!(why.to_string().contains(word), "{why}");
+        is_untouched(&lab, &state);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_only_starts_is_asked_again_and_a_signal_ends_the_asking() {
+    let world =
+        "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 3, then: {status: 503}}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    assert_eq!(lab.apply(&plan).await.unwrap().exit(), Exit::Done);
+    are_free(&lab);
+    let world =
+        "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 99, then: {delay: 90s}}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let state = signalled(&lab, &plan, Duration::from_secs(20), Signal::Interrupt).await;
+    assert_eq!(state.exit(), Exit::Interrupted);
+    are_free(&lab);
+    assert_eq!((marker(&lab, 1), ours(&lab)), (String::new(), Vec::new()));
 }

@@ -7,7 +7,8 @@ use poolwright::k8s::{Error, JobLook, JobRun, Patched};
 use poolwright::model::RunId;
 use serde_json::{Value, json};
 
-use super::lab::{Lab, RUN, mark};
+use super::lab::{Lab, RUN, connect, mark};
+use super::plane::NOBODY;
 
 /// A template whose pod the kubelet plays as these annotations say.
 fn template(namespace: &str, plays: Value) -> Value {
@@ -150,6 +151,40 @@ async fn a_job_of_another_is_neither_followed_nor_deleted() {
     job.tidy().await.unwrap();
     let path = format!("{}/{name}", validating.lab.list("jobs"));
     assert!(validating.lab.api.find(&path).await.is_some());
+}
+
+#[tokio::test]
+async fn a_dry_run_is_refused_as_the_job_would_be_with_no_right_but_to_create_it() {
+    let Some(validating) = Validating::start("tried").await else { return };
+    let lab = &validating.lab;
+    let good = template("tried", json!({"lab/exit": "0"}));
+    let job = validating.job(1, &good).await;
+    job.rehearse().await.unwrap();
+    assert!(lab.api.get(&lab.list("jobs")).await["items"].as_array().unwrap().is_empty(), "nothing is kept");
+    let refused = async |template: &Value| {
+        let error = validating.job(2, template).await.rehearse().await.unwrap_err();
+        assert!(!error.is_retriable(), "{error:?}");
+        error.refusal().expect("the server refuses").clone()
+    };
+    let mut unknown = good.clone();
+    unknown["spec"]["template"]["spec"]["containers"][0]["resource"] = json!({});
+    let refusal = refused(&unknown).await;
+    assert_eq!(refusal.code, 400);
+    assert!(refusal.message.contains("unknown field \"spec.template.spec.containers[0].resource\""), "{refusal}");
+    let refusal = refused(&template("nowhere", json!({}))).await;
+    assert_eq!((refusal.code, refusal.message.as_str()), (404, "namespaces \"nowhere\" not found"));
+    let mut impossible = good.clone();
+    impossible["spec"]["template"]["spec"]["restartPolicy"] = json!("Always");
+    assert_eq!(refused(&impossible).await.code, 422);
+    // Without the right.
+    let client = connect(lab.server, NOBODY).await;
+    let node = lab.client().await.node(&validating.node).await.unwrap().unwrap().node;
+    let error = JobRun::new(client, node, &RunId::from(RUN), 1, &good).unwrap().rehearse().await.unwrap_err();
+    let refusal = error.refusal().expect("the server refuses");
+    assert!(refusal.code == 403 && refusal.message.contains("cannot create resource \"jobs\""), "{refusal}");
+    // It is there: what is there decides.
+    job.start().await.unwrap();
+    job.rehearse().await.unwrap();
 }
 
 /// A field that a server does not know would be passed over, and a Job pass that asks for no GPU.

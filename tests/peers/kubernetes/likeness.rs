@@ -101,6 +101,17 @@ fn job(name: &str, policy: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"template": {"spec": spec}}})
 }
 
+/// As [`job`], with this in it.
+fn with(more: Value) -> Value {
+    let mut job = job("check", "Never");
+    json_patch::merge(&mut job, &more);
+    job
+}
+
+fn try_job(namespace: &str, job: Value) -> Case {
+    create("batch/v1", namespace, "jobs?dryRun=All&fieldValidation=Strict", job)
+}
+
 fn evict(pod: &str, uid: &str) -> Case {
     let options = json!({"preconditions": {"uid": uid}});
     let body = json!({
@@ -157,6 +168,27 @@ fn cases() -> Vec<Case> {
         create("v1", "likeness", "pods", json!({"metadata": {"name": "web"}, "spec": {"containers": []}})),
         create("v1", "likeness", "pods", json!({"spec": {"containers": containers()}})),
         create("v1", "likeness", "pods", json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "web"}})),
+        // A dry run, and a strict one, whose unknown fields are told before anything else is looked at.
+        try_job("nobody", job("check", "Never")),
+        try_job("likeness", job("check", "Always")),
+        try_job("likeness", with(json!({"spec": {"nobody": 1}}))),
+        try_job("nobody", with(json!({"spec": {"nobody": 1, "other": {"a": 1}}}))),
+        try_job(
+            "likeness",
+            with(json!({"nobody": null, "metadata": {"nobody": {}}, "spec": {"template": {"spec": {"nobody": []}}}})),
+        ),
+        try_job(
+            "likeness",
+            with(
+                json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "lab", "nobody": 1, "resources": {"limit": {}}}]}}}}),
+            ),
+        ),
+        try_job("likeness", with(json!({"spec": {"parallelism": -1}}))),
+        try_job("likeness", with(json!({"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}}))),
+        Case { stranger: true, ..try_job("likeness", with(json!({"spec": {"nobody": 1}}))) },
+        create("batch/v1", "likeness", "jobs?dryRun=Some", job("check", "Never")),
+        case(Method::PATCH, "/api/v1/nodes/likeness-a?dryRun=Some", MERGE_PATCH, json!({})),
+        create("batch/v1", "likeness", "jobs?fieldValidation=Some", job("check", "Never")),
         case(
             Method::POST,
             "/api/v1/namespaces/likeness/pods/WEB-POD/eviction",

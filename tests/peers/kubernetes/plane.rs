@@ -20,6 +20,9 @@ pub const ADMIN: &str = "marked-k8s-admin";
 /// The token of a user who has the rights of `docs/guest-rbac.yaml`, and no others.
 pub const POOLWRIGHT: &str = "marked-k8s-poolwright";
 
+/// The token of somebody who is known and has no right.
+pub const NOBODY: &str = "marked-k8s-without-rights";
+
 /// A name that the server's certificate has beside its address.
 pub const SERVER_NAME: &str = "kubernetes.lab";
 
@@ -98,7 +101,10 @@ impl Store {
         let (certificate, key) = store.sign(server);
         store.write("server.pem", &certificate);
         store.write("server.key", &key);
-        store.write("tokens.csv", &format!("{ADMIN},admin,1,\"system:masters\"\n{POOLWRIGHT},poolwright,2\n"));
+        store.write(
+            "tokens.csv",
+            &format!("{ADMIN},admin,1,\"system:masters\"\n{POOLWRIGHT},poolwright,2\n{NOBODY},nobody,3\n"),
+        );
         Some(store)
     }
 
