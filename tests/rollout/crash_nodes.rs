@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use poolwright::model::NodePhase;
-use poolwright::rollout::{self, Exit, StateDir};
+use poolwright::plan::Plan;
+use poolwright::rollout::{self, Exit, RunError, RunState, StateDir};
 use serde_json::Value;
 
 use super::crash::{apply, cut_journal};
@@ -48,14 +49,7 @@ impl Crash {
         }
         // Some are resumed at once, some when guests and clusters have gone on by themselves.
         tokio::time::sleep(Duration::from_secs([0, 45, 600][nth % 3])).await;
-        let state = if from_live {
-            let elsewhere = in_memory();
-            let state = StateDir::open(elsewhere.path()).unwrap();
-            person::with(&lab, Some(&state), async |engine| rollout::resume_from_live(engine, &plan).await).await
-        } else {
-            let run = lab.state.runs().unwrap().remove(0);
-            lab.run(async |engine| rollout::resume(engine, &run).await).await
-        };
+        let state = again(&lab, &plan, from_live).await;
         let state = state.unwrap_or_else(|error| panic!("{case}: {error:?}"));
         assert_eq!(state.exit(), Exit::Done, "{case}: {state:#?}");
         assert!(state.hosts.values().all(|host| host.armed.is_empty()), "{case}: {state:#?}");
@@ -68,6 +62,17 @@ impl Crash {
         look::assert_only_managed(&case, &lab, &plan);
         done_once(&case, &lab);
     }
+}
+
+/// Goes on after a death: with the journal, or with nothing but the plan and what stands on hosts and nodes.
+async fn again(lab: &Lab, plan: &Plan, from_live: bool) -> Result<RunState, RunError> {
+    if from_live {
+        let elsewhere = in_memory();
+        let state = StateDir::open(elsewhere.path()).unwrap();
+        return person::with(lab, Some(&state), async |engine| rollout::resume_from_live(engine, plan).await).await;
+    }
+    let run = lab.state.runs().unwrap().remove(0);
+    lab.run(async |engine| rollout::resume(engine, &run).await).await
 }
 
 /// Nothing was done twice, whatever was lost.
@@ -139,39 +144,58 @@ async fn after_each_write_the_live_marks_are_enough() {
 
 /// A validation that failed stays failed, wherever the process dies: the host ends closed, and no second Job
 /// is ever asked for.
-#[tokio::test(start_paused = true)]
-async fn a_validation_that_failed_stays_failed_after_each_write() {
-    let nodes = || Nodes { clusters: BAD_GPU, ..Nodes::default() };
-    let (lab, plan) = nodes().planned().await;
-    let trap = Trap::new(Point::Never, &lab.world);
-    assert_eq!(apply(&lab, &plan, &trap).await.unwrap().unwrap().exit(), Exit::HostsLeft);
-    let jobs = |lab: &Lab| {
+struct Failing;
+
+impl Failing {
+    async fn planned() -> (Lab, Plan) {
+        Nodes { clusters: BAD_GPU, ..Nodes::default() }.planned().await
+    }
+
+    /// Lines of the journal and writes of a run that is left alone.
+    async fn points() -> (u64, usize) {
+        let (lab, plan) = Self::planned().await;
+        let trap = Trap::new(Point::Never, &lab.world);
+        assert_eq!(apply(&lab, &plan, &trap).await.unwrap().unwrap().exit(), Exit::HostsLeft);
+        assert_eq!(Self::jobs(&lab), 1);
+        (trap.lines() as u64, trap.writes())
+    }
+
+    fn jobs(lab: &Lab) -> usize {
         let made = |write: &&poolwright::sim::Write| write.effect && write.call == "create jobs";
         lab.world.log().iter().filter(made).filter(|write| write.id.starts_with("k8s-a/")).count()
-    };
-    assert_eq!(jobs(&lab), 1);
-    for (nth, point) in (1..=trap.writes()).map(Point::Write).enumerate() {
-        let from_live = nth % 2 == 0;
+    }
+
+    async fn at(point: Point, from_live: bool) {
         let case = format!("{point:?}, {}", if from_live { "from live" } else { "from the journal" });
-        let (lab, plan) = nodes().planned().await;
+        let (lab, plan) = Self::planned().await;
         let trap = Trap::new(point, &lab.world);
         apply(&lab, &plan, &trap).await;
-        if from_live {
-            let elsewhere = in_memory();
-            let state = StateDir::open(elsewhere.path()).unwrap();
-            let ended =
-                person::with(&lab, Some(&state), async |engine| rollout::resume_from_live(engine, &plan).await).await;
-            assert_eq!(ended.unwrap().exit(), Exit::HostsLeft, "{case}");
-        } else {
-            let run = lab.state.runs().unwrap().remove(0);
-            let ended = lab.run(async |engine| rollout::resume(engine, &run).await).await;
-            assert_eq!(ended.unwrap().exit(), Exit::HostsLeft, "{case}");
+        if let Point::Line(lines) = point {
+            cut_journal(&lab.state, lines);
         }
-        assert_eq!(jobs(&lab), 1, "{case}");
+        let state = again(&lab, &plan, from_live).await.unwrap_or_else(|error| panic!("{case}: {error:?}"));
+        assert_eq!(state.exit(), Exit::HostsLeft, "{case}");
+        assert_eq!(Self::jobs(&lab), 1, "{case}");
         assert!(closed(&lab, 1), "{case}: it is in maintenance mode again");
         let tally = lab.world.tally();
         assert!(!tally.vms["vm-1"].on && !tally.vms["vm-2"].on, "{case}: {tally:?}");
         assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)), "{case}");
         assert!(stands(&lab, "k8s-b", "gpu-b").0, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_validation_that_failed_stays_failed_after_each_write() {
+    let (_, writes) = Failing::points().await;
+    for nth in 1..=writes {
+        Failing::at(Point::Write(nth), nth % 2 == 0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_validation_that_failed_stays_failed_after_each_line() {
+    let (lines, _) = Failing::points().await;
+    for nth in 1..=lines {
+        Failing::at(Point::Line(nth), nth % 2 == 0).await;
     }
 }
