@@ -51,6 +51,8 @@ pub struct Drain {
     evicted: BTreeMap<String, String>,
     /// Version of the last list.
     version: Option<String>,
+    /// Whether pods did not end in time.
+    stuck: bool,
 }
 
 enum Kept {
@@ -97,6 +99,7 @@ impl Drain {
             budgets: BTreeMap::new(),
             evicted: BTreeMap::new(),
             version: None,
+            stuck: false,
         }
     }
 
@@ -105,17 +108,28 @@ impl Drain {
     /// # Errors
     /// [`Error`] if something could not be read, so that nothing is concluded; the next round looks anew.
     pub async fn round(&mut self, now: Timestamp) -> Result<Round, Error> {
-        if let Err(found) = self.ours().await? {
-            return Ok(Round::Lost { found });
-        }
+        let view = match self.ours().await? {
+            Ok(view) => view,
+            Err(found) => return Ok(Round::Lost { found }),
+        };
         let pods = self.client.pods_on(&self.node.name).await?;
         self.version = Some(pods.version.clone());
         self.forget(&pods);
+        self.stuck = pods.ending.iter().any(|pod| is_stuck(pod, now));
         if pods.due.is_empty() && pods.ending.is_empty() {
             return self.emptied(&pods.staying).await;
         }
         let accepted = self.evict(&pods, now).await?;
-        Ok(Round::Busy { waiting_for: self.waiting_for(&pods, &accepted, now) })
+        let mut waiting_for = self.waiting_for(&pods, Some(&accepted), now);
+        if self.stuck && view.ready != Fact::Known(true) {
+            waiting_for.push(format!("the node {} is not Ready: its kubelet may not end them", self.node));
+        }
+        Ok(Round::Busy { waiting_for })
+    }
+
+    /// Whether pods did not end in time, by the last round.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck
     }
 
     /// Looks, and asks for nothing: the look just before the VM of the node is stopped.
@@ -130,7 +144,7 @@ impl Drain {
         if pods.due.is_empty() && pods.ending.is_empty() {
             return self.emptied(&pods.staying).await;
         }
-        Ok(Round::Busy { waiting_for: self.waiting_for(&pods, &BTreeSet::new(), now) })
+        Ok(Round::Busy { waiting_for: self.waiting_for(&pods, None, now) })
     }
 
     /// Waits until something happens on the node, or until `most` is over.
@@ -305,7 +319,9 @@ impl Drain {
         Ok(Round::Empty { evidence })
     }
 
-    fn waiting_for(&self, pods: &Pods, accepted: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+    /// What a node waits for. `accepted`: UIDs of the pods whose eviction was accepted in this round; none if
+    /// nobody asks for evictions.
+    fn waiting_for(&self, pods: &Pods, accepted: Option<&BTreeSet<String>>, now: Timestamp) -> Vec<String> {
         let mut budgets: BTreeMap<&str, (String, Vec<String>)> = BTreeMap::new();
         let mut single = Vec::new();
         let critical_wait = others_left(pods);
@@ -317,11 +333,16 @@ impl Drain {
                 }
                 Some(Kept::Later { said, .. }) => single.push(format!("{name}: {said}")),
                 Some(Kept::Never { said, .. }) => single.push(format!("{name} cannot be evicted: {said}")),
-                None if accepted.contains(&pod.pod.uid) => single.push(format!("{name}: its eviction is accepted")),
+                None if accepted.is_some_and(|accepted| accepted.contains(&pod.pod.uid)) => {
+                    single.push(format!("{name}: its eviction is accepted"));
+                }
                 None if critical_wait && pod.priority >= CRITICAL => {
                     single.push(format!("{name}: it serves the cluster, so it goes last"));
                 }
-                None => single.push(format!("{name}: it is looked at again")),
+                None if accepted.is_some() => {
+                    single.push(format!("{name}: Poolwright asks for its eviction in its next round"));
+                }
+                None => single.push(format!("{name}: it runs there")),
             }
         }
         let budgets = budgets.into_values().map(|(said, pods)| format!("{said}: {}", pods.join(", ")));
@@ -383,6 +404,10 @@ fn says(blocked: &Blocked) -> String {
     }
 }
 
+fn is_stuck(pod: &Pod, now: Timestamp) -> bool {
+    pod.ends.is_some_and(|ends| ends.checked_add(SLACK).is_ok_and(|late| late < now))
+}
+
 fn ending(pod: &Pod, now: Timestamp) -> String {
     let name = words(pod);
     let held = match pod.finalizers.is_empty() {
@@ -390,9 +415,7 @@ fn ending(pod: &Pod, now: Timestamp) -> String {
         false => format!(", finalizers {}", pod.finalizers.join(", ")),
     };
     match pod.ends {
-        Some(ends) if ends.checked_add(SLACK).is_ok_and(|late| late < now) => {
-            format!("{name} is stuck: it should have ended by {ends}{held}")
-        }
+        Some(ends) if is_stuck(pod, now) => format!("{name} is stuck: it should have ended by {ends}{held}"),
         Some(ends) => format!("{name} ends by {ends}{held}"),
         None => format!("{name} is ending{held}"),
     }

@@ -15,6 +15,7 @@ use super::error::Error;
 use super::nodes::{MANAGER, PAGE};
 use super::pods::pods;
 use super::transport::{DEADLINE, Made};
+use crate::base::cause::chain;
 
 /// The label that the Job controller writes on the pods of a Job (Kubernetes 1.27 and later).
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -139,7 +140,7 @@ impl Client {
                 let first = lines.len().saturating_sub(LOG_LINES as usize);
                 lines.into_iter().skip(first).collect()
             }
-            Err(error) => vec![format!("{error}")],
+            Err(error) => vec![chain(&error)],
         }
     }
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, GuestRules, HostName, HostRef, MigKind, Mode, NodeRef,
-    OnValidationFailure, Package, PciAddress, PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
+    AssignmentPolicy, Desired, Fact, Finding, GraphicsType, GuestRules, HostName, HostRef, MigKind, MoRef, Mode,
+    NodeRef, OnValidationFailure, Package, PciAddress, PciId, PlanId, Product, ShellWay, SiteIdentity, VmRules,
 };
 
 use super::{Bounds, VmFate};
@@ -128,6 +128,13 @@ pub struct HostPlan {
     /// Parity that could not be read, which somebody accepted: the gate does not check it
     /// (`datastores`, `uplinks`, `ha`, `crypto`, `alarms`).
     pub not_checked: Vec<String>,
+}
+
+impl HostPlan {
+    /// The name of a VM of the plan; the id of any other.
+    pub fn vm_name<'a>(&'a self, vm: &'a MoRef) -> &'a str {
+        self.fates.iter().find(|fate| fate.vm == *vm).map_or(vm.id.as_str(), |fate| fate.name.as_str())
+    }
 }
 
 /// What the plan rests on: compared before the host's first effect.

@@ -31,8 +31,9 @@ pub(super) fn of_host(paper: &mut Paper, host: &HostPlan) {
                 files => format!("validated by {}", files.join(", ")),
             };
             let text = format!(
-                "cordoned, drained in at most {} min each, stopped; uncordoned once Ready with {} {}, {validated}",
+                "cordoned, drained in at most {} min{}, stopped; uncordoned once Ready with {} {}, {validated}",
                 rules.drain_timeout_s.div_ceil(60),
+                if stopped.len() > 1 { " each" } else { "" },
                 rules.expect.per_node,
                 rules.expect.resource,
             );

@@ -234,7 +234,7 @@ fn nodes_are_told_by_their_guest_cluster() {
     nodes::of_host(&mut paper, &host);
     assert_eq!(
         paper.render(false).split_whitespace().collect::<Vec<_>>().join(" "),
-        "nodes of k8s-serve: serve-1: cordoned, drained in at most 45 min each, stopped; uncordoned once Ready with 2 \
+        "nodes of k8s-serve: serve-1: cordoned, drained in at most 45 min, stopped; uncordoned once Ready with 2 \
          nvidia.com/gpu, validated by templates/add.yaml nodes of k8s-serve left off: old-1: cordoned and \
          drained; cordoned still at the end, the VM off nodes that move as they run: web-1 of k8s-serve: neither \
          cordoned nor drained; looked at after the move nodes down at most: 2 of k8s-serve; if one does not pass its \
