@@ -418,7 +418,8 @@ pub struct AbortArgs {
 
 /// Show runs, how each host stands, and what to do next
 ///
-/// Reads the state directory and connects to nothing.
+/// Reads the state directory and connects to nothing, so that it takes neither documents nor `--world`: a run
+/// remembers how it was reached, and the commands that are proposed say it.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// The run to show; without it the latest one, and the others as a list

@@ -98,6 +98,22 @@ fn status_from_another_folder_proposes_to_go_where_the_run_was_begun() {
     }
 }
 
+/// A run of a simulated fleet that is taken up without it reaches nothing: it is said what is missing, and the
+/// run is remembered as it was reached.
+#[test]
+fn a_run_of_a_simulated_fleet_that_is_taken_up_without_it_says_so() {
+    let folder = Folder::lab(&[("h100", H100)]);
+    let _ = folder.run("apply --yes --world world.yaml").expect(10);
+    let before = proposed(&folder.run("status").expect(0));
+    // Nobody listens there.
+    folder.write("inventories/lab.yaml", folder.read("inventories/lab.yaml").replace("vc.lab", "127.0.0.1:9"));
+    for verb in ["resume", "abort"] {
+        let ended = folder.run(verb).expect(5);
+        assert!(ended.stderr.contains("give `--world world.yaml`"), "{}", ended.stderr);
+    }
+    assert_eq!(proposed(&folder.run("status").expect(0)), before);
+}
+
 /// A process that died before the first line of its journal: `status` says what it is, and `resume`
 /// as it is proposed begins it.
 #[test]

@@ -9,6 +9,7 @@ use crate::cli::watch::Watch;
 use crate::cli::{CommandError, Exit, Ui};
 use crate::model::{HostName, RunId};
 use crate::plan::Plan;
+use crate::report::quoted;
 use crate::rollout::{self, Engine, RunError, RunState, StateDir, status};
 
 pub fn run(args: &ResumeArgs, ui: &Ui) -> Result<Exit, CommandError> {
@@ -45,8 +46,11 @@ pub fn take_up(
     execute::propose(plan, args, ui);
     let documents = execute::documents_of(plan, &args.documents)?;
     let site = documents.site(Some(&plan.site.name))?;
-    execute::keep_reach(plan, dir, ui);
+    let reached = dir.reach(&plan.id)?;
+    let mut began = false;
     let state = with_session(site, args.world.file(), Purpose::Changing, ui, async |session| {
+        began = true;
+        execute::keep_reach(plan, dir, ui);
         let mut watch = Watch::new(ui, session.clock, asking);
         let holder = execute::holder();
         let engine = Engine {
@@ -62,6 +66,13 @@ pub fn take_up(
         execute::answering(&session.interrupt, session.clock, ui, work(engine))
             .await
             .map_err(|error| execute::failed(error, dir, run))
+    });
+    let state = state.map_err(|error| match reached.and_then(|reached| Some((reached.world?, reached.dir))) {
+        Some((world, here)) if !began && args.world.file().is_none() => error.hint(format!(
+            "its fleet is a simulated one: give `--world {}`, as the command in {here} did that worked on it last",
+            quoted(&world)
+        )),
+        _ => error,
     })?;
     execute::report(&state, plan, args, ui)
 }
