@@ -208,9 +208,15 @@ fn vms(
     vms.starts.append(&mut lost);
     if closes {
         nodes.close(&fates, |vm| !off(vm), &mut vms);
-    } else if closed && !memory.begun {
-        // Whoever died between the last move and this look has not seen how the nodes took it.
+    }
+    // Whoever died between a move and this look has not seen how its node took it.
+    let asked = memory.maintenance == OurMaintenance::Asked;
+    if closed && !memory.begun {
         nodes.moved(&host.fates, &mut vms);
+    } else if closes && asked {
+        let here: Vec<&MoRef> = own_vms(view)?.map(|vm| &vm.moref).collect();
+        let gone = host.fates.iter().filter(|fate| !here.contains(&&fate.vm));
+        nodes.moved(&gone.cloned().collect::<Vec<_>>(), &mut vms);
     }
     nodes.open(&fates, memory, view, &mut vms);
     Ok(vms)
@@ -261,7 +267,7 @@ fn lost(host: &HostPlan, view: &HostView, memory: &Memory, around: &Around) -> R
         .filter_map(|vm| match host.fates.iter().find(|fate| fate.vm == *vm) {
             Some(fate) if matches!(fate.fate, Fate::LeftOff { .. }) => None,
             Some(fate) => Some(start(fate)),
-            None => Some(Step::StartVm { vm: vm.clone(), name: vm.to_string(), gpus: Vec::new() }),
+            None => Some(Step::StartVm { vm: vm.clone(), name: vm.id.clone(), gpus: Vec::new() }),
         })
         .collect())
 }

@@ -4,7 +4,7 @@ use super::handover::blocked;
 use super::{Again, Handover, Paper, Table, Text, Tone, handovers, quoted, words};
 use crate::model::HostName;
 use crate::plan::{self, Plan, Verdict};
-use crate::rollout::{HostPhase, HostState, LeftAs, Outcome, RunState, Stage, StepKind, WhyClosed};
+use crate::rollout::{Compensation, HostPhase, HostState, LeftAs, Outcome, RunState, StepKind, WhyClosed};
 
 /// Writes the report of a run; `plan` gives names to what is handed over; `at_work` is the process that
 /// works on it now: until that ends, nothing else can be done with the run.
@@ -265,7 +265,7 @@ fn gate(paper: &mut Paper, host: &HostState, told: &str) {
 
 /// How a host was left.
 fn left(paper: &mut Paper, left_as: &LeftAs) {
-    let LeftAs { maintenance, pending, marker, uncompensated, notes, at } = left_as;
+    let LeftAs { maintenance, pending, marker, uncompensated, opened, notes, at } = left_as;
     let maintenance = match maintenance {
         Some(true) => "in maintenance mode",
         Some(false) => "not in maintenance mode",
@@ -277,7 +277,9 @@ fn left(paper: &mut Paper, left_as: &LeftAs) {
         paper.item(2, "waits for a reboot: ", line.as_str());
     }
     for comp in uncompensated {
-        paper.item(2, Text::toned(Tone::Warn, "not put back: "), comp.to_string());
+        let node = opened.iter().find(|node| Compensation::Node((*node).clone()) == *comp);
+        let what = node.map_or_else(|| comp.to_string(), words::opened);
+        paper.item(2, Text::toned(Tone::Warn, "not put back: "), what);
     }
     for note in notes {
         paper.item(2, "note: ", note.as_str());
@@ -316,7 +318,7 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         paper.say(2, "go on:");
         paper.line(4, again.line(&format!("resume {run}")));
     }
-    if any(|host| !host.is_released() && !is_changed(host)) {
+    if any(|host| !host.is_released() && !host.changed) {
         paper.say(
             2,
             if failed { "give back what is not changed yet:" } else { "or give back what is not changed yet:" },
@@ -329,16 +331,6 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
             if failed { "hosts that did not fail need not wait; plan them again:" } else { "plan what is left:" },
         );
         paper.line(4, again.line("plan --out plan.json"));
-    }
-}
-
-/// Whether a mode may be written: then the visit only goes forward.
-fn is_changed(host: &HostState) -> bool {
-    match &host.phase {
-        HostPhase::Working { stage: at } | HostPhase::Left { at, .. } | HostPhase::Failed { at, .. } => {
-            *at >= Stage::Changing
-        }
-        HostPhase::Pending | HostPhase::Held { .. } | HostPhase::Refused { .. } | HostPhase::Done { .. } => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::catalog::{Identity, catalog};
-use crate::model::{Fact, GraphicsType, HostName, PciId, VgpuMode, counted};
+use crate::model::{Fact, GraphicsType, HostName, NodeRef, PciId, VgpuMode, counted};
 use crate::plan::GpuSetting;
 
 /// `2026-11-30 22:04 UTC`: the zone is always said.
@@ -28,6 +28,11 @@ pub fn span(seconds: i64) -> String {
 /// `1 host`, `3 hosts`.
 pub fn count(number: usize, noun: &str) -> String {
     counted(number, noun)
+}
+
+/// A node that somebody opened although it carries our mark.
+pub fn opened(node: &NodeRef) -> String {
+    format!("our mark on the node {node}, which is not cordoned: somebody opened it")
 }
 
 /// Tenths as a decimal: `56` is `5.6`.

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use super::effect::entering;
 use super::run::{Deadline, Run};
-use super::step::{Attempt, StepEnd};
 use super::visit::view_of;
-use super::{Event, FailureClass, Held, HostPhase, Outcome, RunError, StepKind, chain};
-use crate::model::{Fact, HostRecord, HostView, MigKind, ShellWay};
-use crate::plan::{self, GateCheck, HostPlan, Impact, NodeMemory, OurMaintenance, Reboots, Refusal, Step, Visit};
+use super::{Event, Held, HostPhase, Outcome, RunError, StepKind};
+use crate::model::{HostRecord, MigKind, ShellWay};
+use crate::plan::{self, HostPlan, Impact, NodeMemory, Reboots, Refusal, Step, Visit};
 
 /// Between two looks at what a person may have typed.
 const LOOK: Duration = Duration::from_secs(5);
@@ -60,33 +58,14 @@ impl Run<'_> {
             Ok(view) => view,
             Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
         };
-        let steps = match view.in_maintenance {
-            Fact::Known(false) => Vec::new(),
-            Fact::Known(true) | Fact::Absent | Fact::Unknown { .. } => vec![Step::ExitMaintenance],
-        };
+        // Nothing is left to be done but what it did, undone.
         let reboots = Reboots { expected: 0, most: host.reboots.most, why: Vec::new() };
-        let visit = Visit { impact: Impact::Maintenance, steps, reboots };
+        let visit = Visit { impact: Impact::Maintenance, steps: Vec::new(), reboots };
         self.begin(host, &record, view, visit, known.memory)?;
-        // Also where it seems to be closed, or opened: what runs decides.
-        if self.state_of(host).memory.maintenance != OurMaintenance::NotAsked
-            && let Err(why) = self.stop_entering(host, &record).await
-        {
-            return self.hold(host, Held::Taken { what: format!("it still enters maintenance mode: {why}") }).await;
-        }
-        if self.reopen(host).await? != StepEnd::Done {
-            return self.leave(host).await;
-        }
-        let not_started = self.restart(host).await?;
-        if !not_started.is_empty() {
-            return self.hold(host, Held::Taken { what: not_started.join("; ") }).await;
-        }
-        let cordoned = Box::pin(self.free_nodes(host)).await?;
-        if !cordoned.is_empty() {
-            return self.hold(host, Held::Taken { what: cordoned.join("; ") }).await;
-        }
-        let kept = self.put_back(host).await?;
+        let mut kept = self.undo(host).await?;
+        kept.extend(self.put_back(host).await?);
         if !kept.is_empty() {
-            return self.hold(host, Held::Taken { what: kept.join("; ") }).await;
+            return self.not_undone(host, kept).await;
         }
         let record = self.read(host).await;
         self.disarm(host, &record)?;
@@ -137,13 +116,9 @@ impl Run<'_> {
         for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
             self.marked(host, &node, &vm, Some(mark))?;
         }
-        match entering(&record) {
-            Ok(None) => {}
-            Ok(Some(task)) => {
-                let what = format!("it enters maintenance mode ({}): abort the run, or wait", task.id);
-                return self.hold(host, Held::Taken { what }).await;
-            }
-            Err(why) => return self.hold(host, Held::Refused(Refusal::Unreadable(why))).await,
+        // What we asked for ends here, or it would go on with nobody's mark on the host.
+        if let Err(what) = self.stop_entering(host, &record).await {
+            return self.hold(host, Held::Taken { what }).await;
         }
         let mut notes = self.put_back(host).await?;
         notes.extend(self.leave_nodes(host).await?);
@@ -160,85 +135,5 @@ impl Run<'_> {
             Ok(()) => self.rec.host(&host.host.name, Event::HostReleased { outcome: Outcome::GivenUp }),
             Err(why) => self.hold(host, Held::MarkerNotWritten { why: why.to_string() }).await,
         }
-    }
-
-    /// Cancels the entering that we asked for. A host that goes on entering is not given back: it would
-    /// stand closed with nobody's mark on it.
-    pub(super) async fn stop_entering(&self, host: &HostPlan, record: &HostRecord) -> Result<(), String> {
-        let Some(task) = entering(record)? else { return Ok(()) };
-        match Box::pin(self.whose(&task)).await {
-            Ok(None) => {}
-            // Somebody else's, and theirs to end.
-            Ok(Some(_)) => return Ok(()),
-            Err(error) => return Err(chain(&error)),
-        }
-        let said = Box::pin(self.cancel(&task)).await;
-        match entering(&self.read(host).await)? {
-            Some(running) if running == task => Err(said),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Leaves the maintenance that we asked for, on a host whose modes were not touched: its parity
-    /// must be as before, its modes need not be as wished.
-    async fn reopen(&mut self, host: &HostPlan) -> Result<StepEnd, RunError> {
-        let step = Step::ExitMaintenance;
-        let kind = StepKind::ExitMaintenance;
-        let record = self.read(host).await;
-        let view = match view_of(&record) {
-            Ok(view) => view,
-            Err(why) => return self.failed(host, kind, FailureClass::Unknown, why),
-        };
-        if view.in_maintenance == Fact::Known(false)
-            || self.state_of(host).memory.maintenance == OurMaintenance::NotAsked
-        {
-            return Ok(StepEnd::Done);
-        }
-        if let Err(why) = self.mark_step(host, &step).await? {
-            return self.failed(host, kind, FailureClass::Refused, why.to_string());
-        }
-        let server_time = match self.server_time().await {
-            Ok(time) => time,
-            Err(error) => return self.failed(host, kind, FailureClass::Unknown, chain(&error)),
-        };
-        let name = &host.host.name;
-        self.rec.host(name, Event::StepStarted { step: step.clone(), attempt: 1, server_time, again: None })?;
-        let worse = self.worse(host, view);
-        if !worse.is_empty() {
-            return self.failed(host, kind, FailureClass::Refused, worse.join("; "));
-        }
-        let deadline = Deadline::of(step.deadline(&self.pace));
-        let sent = match self.ready(host, &step, view, false).await {
-            Ok(Some(task)) => self.await_task(host, &step, &task, deadline).await?,
-            Ok(None) => Attempt::Sent(super::How::Did),
-            Err(ended) => ended,
-        };
-        match sent {
-            Attempt::Done(how, evidence) => self.done(host, kind, how, evidence),
-            Attempt::Stopped => Ok(StepEnd::Stopped),
-            Attempt::Again(class, why) | Attempt::Failed(class, why) => self.failed(host, kind, class, why),
-            Attempt::Sent(how) => {
-                let record = self.read(host).await;
-                match view_of(&record) {
-                    Ok(view) if view.in_maintenance == Fact::Known(false) => {
-                        self.done(host, kind, how, vec!["out of maintenance mode".to_owned()])
-                    }
-                    Ok(_) => {
-                        let why = "the host is still in maintenance mode".to_owned();
-                        self.failed(host, kind, FailureClass::NotVerified, why)
-                    }
-                    Err(why) => self.failed(host, kind, FailureClass::Unknown, why),
-                }
-            }
-        }
-    }
-
-    /// What is worse than before the visit.
-    fn worse(&self, host: &HostPlan, view: &HostView) -> Vec<String> {
-        plan::gate(host, self.state_of(host).memory.baseline.as_ref(), view)
-            .into_iter()
-            .filter(|line| line.check != GateCheck::Signature && !line.verdict.opens())
-            .map(|line| format!("{} {}: {}", line.check, line.subject, line.evidence))
-            .collect()
     }
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use super::effect::entering;
 use super::node_gate::Gate;
-use super::nodes::{Seen, rules_of, runs_here};
+use super::nodes::{NotEmpty, Seen, rules_of, runs_here};
 use super::run::{Deadline, Run};
 use super::visit::view_of;
 use super::{Compensation, Event, HostPhase, RunError, Stage, StepKind, chain};
 use crate::model::{Fact, HostRecord, MarkerPhase, MoRef, NodePhase, NodeRef, OnValidationFailure, PowerState};
 use crate::plan::{Boot, HostPlan, NodeEnd, NodeMemory, Step};
-use crate::vim25::TaskEnd;
 use crate::vim25::wire::names::managed;
 
 /// How long pods may take to end before a host is closed again: their grace is 30 s unless they ask for more.
@@ -80,7 +79,7 @@ impl Run<'_> {
             Err(why) => return Ok(Err(why)),
         };
         let record = self.read(host).await;
-        if let Err(why) = view_of(&record).and_then(|view| runs_here(vm, view)) {
+        if let Err(why) = view_of(&record).and_then(|view| runs_here(host, vm, view)) {
             return Ok(Err(why));
         }
         let same_boot = seen.boot_id == Fact::Known(known.mark.boot.clone());
@@ -144,22 +143,24 @@ impl Run<'_> {
 
     /// Closes a host again whose nodes did not pass their gate, if the pool wants that. Its mark says first
     /// that the visit failed: whoever goes on finishes that, and validates nothing.
-    pub(super) async fn finish_closing(&mut self, host: &HostPlan) -> Result<Option<String>, RunError> {
+    pub(super) async fn finish_closing(&mut self, host: &HostPlan) -> Result<ClosedAgain, RunError> {
         if !self.is_closed_again(host) {
-            return Ok(None);
+            return Ok(ClosedAgain::Yes);
         }
         // The pod of a Job that ran into its deadline is still ending.
         let deadline = Deadline::of(ENDING);
         let mut may = self.may_close_again(host).await;
-        while let Err(why) = &may
+        while let Err(MayNot::Yet(why)) = &may
             && !deadline.passed()
         {
             self.tell(host, Some(StepKind::EnterMaintenance), std::slice::from_ref(why), deadline, None);
-            tokio::time::sleep(LOOK).await;
+            if self.stopped_in(tokio::time::sleep(LOOK)).await? {
+                return Ok(ClosedAgain::Stopped);
+            }
             may = self.may_close_again(host).await;
         }
-        if let Err(why) = may {
-            return Ok(Some(format!("it is not closed again, and is open, unverified: {why}")));
+        if let Err(MayNot::Yet(why) | MayNot::Ever(why)) = may {
+            return Ok(ClosedAgain::No(format!("it is not closed again, and is open, unverified: {why}")));
         }
         if self.state_of(host).marker.as_ref().is_some_and(|marker| marker.phase != MarkerPhase::Failed) {
             let record = self.read(host).await;
@@ -168,27 +169,29 @@ impl Run<'_> {
                 Err(why) => Err(why),
             };
             if let Err(why) = marked {
-                return Ok(Some(format!("it is not closed again, since its marker could not be written: {why}")));
+                let why = format!("it is not closed again, since its marker could not be written: {why}");
+                return Ok(ClosedAgain::No(why));
             }
         }
-        Ok(Box::pin(self.close_again(host)).await?.err())
+        Ok(Box::pin(self.close_again(host)).await?.map_or_else(ClosedAgain::No, |()| ClosedAgain::Yes))
     }
 
     /// Whether every node of the host can be taken down once more: cordoned by us, and empty. One that was
     /// given back serves again, and pods that came while somebody had uncordoned one are not ours to kill.
-    async fn may_close_again(&self, host: &HostPlan) -> Result<(), String> {
+    async fn may_close_again(&self, host: &HostPlan) -> Result<(), MayNot> {
         let record = self.read(host).await;
-        let view = view_of(&record)?;
+        let view = view_of(&record).map_err(MayNot::Yet)?;
         if view.in_maintenance == Fact::Known(true) {
             return Ok(());
         }
         let vms = self.vms_to_stop_again(host);
-        for fate in host.fates.iter().filter(|fate| vms.contains(&fate.vm) && runs_here(&fate.vm, view).is_ok()) {
+        for fate in host.fates.iter().filter(|fate| vms.contains(&fate.vm) && runs_here(host, &fate.vm, view).is_ok()) {
             let Some(node) = &fate.node else { continue };
             if self.node_memory(host, node).is_none() {
-                return Err(format!("the node {node} was given back and serves again"));
+                return Err(MayNot::Ever(format!("the node {node} was given back and serves again")));
             }
-            self.still_empty(host, node).await.map_err(|(_, why)| why)?;
+            let may_not = |found: NotEmpty| if found.lasts { MayNot::Ever(found.why) } else { MayNot::Yet(found.why) };
+            self.still_empty(host, node).await.map_err(may_not)?;
         }
         Ok(())
     }
@@ -235,11 +238,15 @@ impl Run<'_> {
                     continue;
                 }
                 Ok(Closing::Stop(vm)) => {
-                    if deadline.left() < limit / 2 {
-                        self.power_off_again(host, &vm, deadline).await;
+                    let fate = host.fates.iter().find(|fate| fate.vm == vm);
+                    // Its guest does not heed us; its node is cordoned, and nobody uses it.
+                    if deadline.left() < limit / 2
+                        && fate.is_some_and(|fate| fate.node.is_some())
+                        && let Err(why) = self.power_off(host, &vm, deadline).await
+                    {
+                        tracing::warn!(host = %host.host.name, "{why}");
                     }
-                    let name = host.fates.iter().find(|fate| fate.vm == vm).map(|fate| fate.name.clone());
-                    vec![format!("{} to be powered off", name.unwrap_or_else(|| vm.to_string()))]
+                    vec![format!("{} to be powered off", host.vm_name(&vm))]
                 }
                 Ok(Closing::Wait(what)) => vec![what],
                 Err(why) => vec![why],
@@ -292,22 +299,24 @@ impl Run<'_> {
             (None, None) => Ok(Closing::Wait("the host to be in maintenance mode".to_owned())),
         }
     }
+}
 
-    /// Powers a VM off whose guest did not heed us: its node is cordoned and nobody uses it.
-    async fn power_off_again(&self, host: &HostPlan, vm: &MoRef, deadline: Deadline) {
-        let of_node = host.fates.iter().any(|fate| fate.vm == *vm && fate.node.is_some());
-        if !of_node {
-            return;
-        }
-        match Box::pin(self.vcenter().power_off(vm)).await {
-            Ok(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
-                Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
-                Ok(TaskEnd::Failed(info)) => tracing::warn!(host = %host.host.name, "{}", super::step::why(&info)),
-                Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
-            },
-            Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
-        }
-    }
+/// Whether a host is closed that was to be closed again.
+pub(super) enum ClosedAgain {
+    /// It is, or it was not to be.
+    Yes,
+    /// It is open, and this is why.
+    No(String),
+    /// A signal came before anything was done to it: whoever goes on closes it.
+    Stopped,
+}
+
+/// Why a host must not be closed again.
+enum MayNot {
+    /// It may in a while.
+    Yet(String),
+    /// Waiting does not help.
+    Ever(String),
 }
 
 /// What is due on a host that is closed again.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Compensation;
-use crate::model::{MarkerPhase, RunId};
+use crate::model::{MarkerPhase, NodeRef, RunId};
 use crate::plan::{Refusal, Step};
 
 /// A step without its data.
@@ -249,6 +249,9 @@ pub struct LeftAs {
     pub marker: bool,
     /// Side settings that are not put back.
     pub uncompensated: Vec<Compensation>,
+    /// Nodes with our mark on them that are not cordoned: somebody opened them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opened: Vec<NodeRef>,
     /// What else is to be known: what could not be read, what runs on the server.
     pub notes: Vec<String>,
     /// When it was looked at, by our clock.

@@ -39,6 +39,7 @@ mod run;
 mod shell;
 mod state;
 mod step;
+mod undo;
 mod verify;
 mod visit;
 mod vms;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::nodes::{Seen, may_pass};
+use super::nodes::{Seen, lost, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
 use super::{Event, FailureClass, Held, How, RunError, StepKind, chain};
@@ -258,7 +258,7 @@ impl Run<'_> {
                     {
                         return Ok(Some(Gate::Closed(FailureClass::Refused, why)));
                     }
-                    vec![found]
+                    vec![lost(node, &found)]
                 }
                 Err(error) if may_pass(&error) => vec![chain(&error)],
                 Err(error) => return Ok(Some(Gate::Closed(FailureClass::Fault, chain(&error)))),

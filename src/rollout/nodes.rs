@@ -51,7 +51,7 @@ impl Run<'_> {
                     }
                     self.again.insert(node.clone());
                 }
-                if *stopped && let Err(why) = runs_here(vm, view) {
+                if *stopped && let Err(why) = runs_here(host, vm, view) {
                     return Ok(Attempt::Failed(FailureClass::Refused, why));
                 }
                 let boot = if *stopped { Boot::Another } else { Boot::Same };
@@ -222,7 +222,7 @@ impl Run<'_> {
         loop {
             let mut pause = ROUND;
             let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
-                Ok(Round::Lost { found }) => return Ok(Attempt::Failed(FailureClass::Refused, found)),
+                Ok(Round::Lost { found }) => return Ok(Attempt::Failed(FailureClass::Refused, lost(node, &found))),
                 Ok(Round::Empty { evidence }) => match empty_since {
                     // Two looks, apart: a pod that was bound just before the cordon shows late.
                     Some(first) if first.passed() => {
@@ -238,8 +238,11 @@ impl Run<'_> {
                         vec![format!("nothing to come up on the node {node} for {} s", recheck.as_secs())]
                     }
                 },
-                Ok(Round::Busy { waiting_for }) => {
+                Ok(Round::Busy { mut waiting_for }) => {
                     empty_since = None;
+                    if drain.is_stuck() {
+                        waiting_for.extend(self.is_off(host, &known).await);
+                    }
                     self.blocked(host, node, &waiting_for)?;
                     waiting_for
                 }
@@ -263,6 +266,15 @@ impl Run<'_> {
                 return Ok(Attempt::Stopped);
             }
         }
+    }
+
+    /// That the VM of a node is off, if it is: no kubelet is there to end its pods.
+    async fn is_off(&self, host: &HostPlan, known: &NodeMemory) -> Option<String> {
+        let record = self.read(host).await;
+        let vms = record.view.as_ref().ok()?.vms.known()?;
+        let found = vms.iter().find(|found| found.moref == known.vm)?;
+        (found.power == Fact::Known(PowerState::Off))
+            .then(|| format!("its VM {} is powered off: nothing there ends its pods", host.vm_name(&known.vm)))
     }
 
     /// Writes down what keeps a node from being drained, where that has changed.
@@ -326,20 +338,22 @@ impl Run<'_> {
     }
 
     /// Whether a node is still empty, just before its VM is stopped (kubernetes §6.7).
-    pub(super) async fn still_empty(&self, host: &HostPlan, node: &NodeRef) -> Result<(), (FailureClass, String)> {
+    pub(super) async fn still_empty(&self, host: &HostPlan, node: &NodeRef) -> Result<(), NotEmpty> {
+        let refused = |why| NotEmpty { class: FailureClass::Refused, why, lasts: true };
+        let unread = |why| NotEmpty { class: FailureClass::Unknown, why, lasts: false };
         let Some(known) = self.node_memory(host, node) else {
-            return Err((FailureClass::Refused, format!("expected our mark on the node {node}, found none")));
+            return Err(refused(format!("expected our mark on the node {node}, found none")));
         };
-        let client = self.guest(node).map_err(|why| (FailureClass::Unknown, why))?;
+        let client = self.guest(node).map_err(unread)?;
         let drain = Drain::new(client, node.clone(), known.mark);
         match Box::pin(drain.look(self.clock.now())).await {
             Ok(Round::Empty { .. }) => Ok(()),
-            Ok(Round::Lost { found }) => Err((FailureClass::Refused, found)),
+            Ok(Round::Lost { found }) => Err(refused(lost(node, &found))),
             Ok(Round::Busy { waiting_for }) => {
                 let why = format!("expected the node {node} to be empty, found {}", waiting_for.join("; "));
-                Err((FailureClass::Refused, why))
+                Err(NotEmpty { lasts: false, ..refused(why) })
             }
-            Err(error) => Err((FailureClass::Unknown, chain(&error))),
+            Err(error) => Err(unread(chain(&error))),
         }
     }
 
@@ -499,6 +513,14 @@ enum Stripped {
     BySomebody(String),
 }
 
+/// Why the VM of a node must not be stopped.
+pub(super) struct NotEmpty {
+    pub(super) class: FailureClass,
+    pub(super) why: String,
+    /// Whether no time changes it: somebody uses the node again.
+    pub(super) lasts: bool,
+}
+
 /// What was found of a node.
 pub(super) enum Seen {
     /// It.
@@ -512,13 +534,19 @@ pub(super) fn rules_of<'a>(host: &'a HostPlan, node: &NodeRef) -> Option<&'a Gue
     host.guests.iter().find(|rules| rules.cluster.value == node.cluster)
 }
 
+/// What takes a node back, with its name.
+pub(super) fn lost(node: &NodeRef, found: &str) -> String {
+    format!("{node}: {found}")
+}
+
 /// Whether a VM runs on this host.
-pub(super) fn runs_here(vm: &MoRef, view: &HostView) -> Result<(), String> {
+pub(super) fn runs_here(host: &HostPlan, vm: &MoRef, view: &HostView) -> Result<(), String> {
+    let name = host.vm_name(vm);
     let found = view.vms.known().into_iter().flatten().find(|found| found.moref == *vm);
     match found.map(|found| &found.power) {
         Some(Fact::Known(PowerState::On)) => Ok(()),
-        Some(_) => Err(format!("expected {vm} powered on, on this host; found that it is not known to be")),
-        None => Err(format!("expected {vm} on this host, found that it is not")),
+        Some(_) => Err(format!("expected {name} powered on, on this host; found that it is not known to be")),
+        None => Err(format!("expected {name} on this host, found that it is not")),
     }
 }
 

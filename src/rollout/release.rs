@@ -1,8 +1,12 @@
 //! The ways out of a visit: released, or left with a word on how.
 
+use std::time::Duration;
+
 use super::effect::entering;
+use super::free::ClosedAgain;
 use super::marker;
-use super::run::Run;
+use super::nodes::Seen;
+use super::run::{Deadline, Run};
 use super::visit::{nodes_of, view_of};
 use super::{Compensation, Event, Held, HostPhase, LeftAs, Outcome, RunError, Stage};
 use crate::model::{Fact, HostRecord, Marker, MarkerPhase, MoRef, NodeRef, PowerState};
@@ -14,7 +18,7 @@ impl Run<'_> {
         let (record, _) = self.read_all(host).await;
         self.disarm_vms(host, &record)?;
         self.disarm_nodes(host, &record)?;
-        let open: Vec<String> = self.armed_vms(host).into_iter().map(|vm| vm.id).collect();
+        let open: Vec<String> = self.armed_vms(host).iter().map(|vm| host.vm_name(vm).to_owned()).collect();
         if !open.is_empty() {
             let what = format!("VMs that were stopped are not known to run again: {}", open.join(", "));
             return self.hold(host, Held::Taken { what }).await;
@@ -104,19 +108,36 @@ impl Run<'_> {
         self.rec.host(&host.host.name, event)
     }
 
-    /// The visit ends here. A host that is as it was gets its marker off; any other stays closed and
-    /// says how it was left.
+    /// The visit ends here. What failed before anything was changed gives back all that it did; a host that is
+    /// as it was gets its marker off; any other says how it was left.
     pub(super) async fn leave(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
-        // One VM that does not start keeps no other off, and what failed before anything was changed gives
-        // back all that it stopped.
-        let opened = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. });
-        let gives_back = failed && (opened || !self.state_of(host).changed) || self.only_closes(host).await;
-        let mut notes = if gives_back { self.give_way(host).await? } else { Vec::new() };
-        if failed && !self.state_of(host).changed {
-            notes.extend(Box::pin(self.free_nodes(host)).await?);
+        let state = self.state_of(host);
+        let failed = matches!(state.phase, HostPhase::Failed { .. });
+        let changed = state.changed;
+        let mut notes = match () {
+            () if failed && !changed => Box::pin(self.undo(host)).await?,
+            // One VM that does not start keeps no other off.
+            () if self.is_opened(host) => self.restart(host).await?,
+            () if self.only_closes(host).await => self.give_way(host).await?,
+            () => Vec::new(),
+        };
+        match self.finish_closing(host).await? {
+            ClosedAgain::Yes => {}
+            ClosedAgain::No(why) => notes.push(why),
+            // How it is left is not said yet: whoever goes on finishes this.
+            ClosedAgain::Stopped => return Ok(()),
         }
-        notes.extend(self.finish_closing(host).await?);
+        self.stand(host, notes).await
+    }
+
+    /// Whether the visit failed once the host was open again.
+    fn is_opened(&self, host: &HostPlan) -> bool {
+        matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. })
+    }
+
+    /// Looks at a host whose visit ends, brings its marker up to date, and writes down how it stands.
+    pub(super) async fn stand(&mut self, host: &HostPlan, mut notes: Vec<String>) -> Result<(), RunError> {
+        let failed = matches!(self.state_of(host).phase, HostPhase::Failed { .. });
         if matches!(self.state_of(host).phase, HostPhase::Working { stage: Stage::AwaitingHandoff }) {
             notes.extend(self.said.take());
         }
@@ -125,7 +146,7 @@ impl Run<'_> {
         // What still enters at our request is not given up yet.
         let enters =
             self.state_of(host).memory.maintenance != OurMaintenance::NotAsked && entering(&record) != Ok(None);
-        if (opened || !self.state_of(host).changed) && !enters {
+        if (self.is_opened(host) || !self.state_of(host).changed) && !enters {
             self.disarm(host, &record)?;
         }
         let untouched = !self.state_of(host).changed && self.state_of(host).armed.is_empty();
@@ -143,7 +164,8 @@ impl Run<'_> {
                 notes.push(format!("the marker could not be brought up to date: {why}"));
             }
         }
-        let left_as = self.left_as(host, &record, notes);
+        let opened = Box::pin(self.opened(host, &mut notes)).await;
+        let left_as = LeftAs { opened, ..self.left_as(host, &record, notes) };
         self.rec.host(&host.host.name, Event::HostLeft { left_as })
     }
 
@@ -162,6 +184,21 @@ impl Run<'_> {
         armed.iter().all(on)
     }
 
+    /// Nodes that are armed and not cordoned, as they are seen now; what cannot be seen is noted.
+    async fn opened(&mut self, host: &HostPlan, notes: &mut Vec<String>) -> Vec<NodeRef> {
+        let mut opened = Vec::new();
+        for known in self.memory_of(host).nodes {
+            // One look: whatever keeps it from being read was waited for before.
+            match self.read_node(host, None, &known.node, Deadline::of(Duration::ZERO)).await {
+                Ok(Seen::Node(seen)) if seen.unschedulable => {}
+                Ok(Seen::Node(_)) => opened.push(known.node),
+                Ok(Seen::Gone(found)) => notes.push(found),
+                Err(why) => notes.push(format!("whether the node {} is cordoned was not seen: {why}", known.node)),
+            }
+        }
+        opened
+    }
+
     /// How the host stands.
     pub(super) fn left_as(&self, host: &HostPlan, record: &HostRecord, mut notes: Vec<String>) -> LeftAs {
         let state = self.state_of(host);
@@ -172,7 +209,7 @@ impl Run<'_> {
         let names: Vec<&str> = uncompensated
             .iter()
             .filter_map(|comp| match comp {
-                Compensation::Vm(vm) => host.fates.iter().find(|fate| fate.vm == *vm).map(|fate| fate.name.as_str()),
+                Compensation::Vm(vm) => Some(host.vm_name(vm)),
                 _ => None,
             })
             .collect();
@@ -195,7 +232,15 @@ impl Run<'_> {
                 (None, Vec::new())
             }
         };
-        LeftAs { maintenance, pending, marker: state.marker.is_some(), uncompensated, notes, at: self.clock.now() }
+        LeftAs {
+            maintenance,
+            pending,
+            marker: state.marker.is_some(),
+            uncompensated,
+            opened: Vec::new(),
+            notes,
+            at: self.clock.now(),
+        }
     }
 
     /// A host that is held before anything was done: a marker that was written for it goes.

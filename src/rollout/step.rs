@@ -232,9 +232,9 @@ impl Run<'_> {
         let how = if asked { How::Did } else { How::Already };
         let check = step.check(host, view, before);
         if let (Step::StopVm { node: Some(node), .. }, Check::Ready) = (step, &check)
-            && let Err((class, why)) = Box::pin(self.still_empty(host, node)).await
+            && let Err(found) = Box::pin(self.still_empty(host, node)).await
         {
-            return Ok(Attempt::Failed(class, why));
+            return Ok(Attempt::Failed(found.class, found.why));
         }
         let task = match check {
             Check::AlreadyDone { .. } if matches!(step, Step::ExitMaintenance) => return Ok(Attempt::Sent(how)),

@@ -1,6 +1,7 @@
 //! The visit of one host: from whatever state it is in to released, failed or left.
 
 use super::effect::entering;
+use super::free::ClosedAgain;
 use super::mark::NotMarked;
 use super::marker::{self, Owner};
 use super::run::Run;
@@ -34,7 +35,9 @@ impl Run<'_> {
                 for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
                     self.marked(host, &node, &vm, Some(mark))?;
                 }
-                self.finish_closing(host).await?;
+                if matches!(self.finish_closing(host).await?, ClosedAgain::Stopped) {
+                    return Ok(());
+                }
                 return self.hold(host, Held::FailedBefore).await;
             }
         }

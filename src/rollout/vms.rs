@@ -9,7 +9,7 @@ use super::step::why;
 use super::visit::view_of;
 use super::{Compensation, Event, FailureClass, RunError, chain};
 use crate::model::{Fact, HostRecord, MoRef, NodeRef, PowerState};
-use crate::plan::{Check, Fate, HostPlan, OurMaintenance, Step, Verify};
+use crate::plan::{Check, Fate, HostPlan, Step, Verify};
 use crate::vim25::{Error, TaskEnd};
 
 /// Between two looks at what is left on a host that closes: a move takes minutes.
@@ -102,21 +102,6 @@ impl Run<'_> {
             })
             .collect();
         (!left.is_empty()).then(|| format!("still powered on there: {}", left.join(", ")))
-    }
-
-    /// The visit ends before anything was changed: its entering is cancelled, and what it stopped is
-    /// started again. What does not succeed stays armed, and is said.
-    pub(super) async fn give_way(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
-        let state = self.state_of(host);
-        if self.armed_vms(host).is_empty() {
-            return Ok(Vec::new());
-        }
-        let asked = state.memory.maintenance == OurMaintenance::Asked;
-        let record = self.read(host).await;
-        if asked && let Err(why) = self.stop_entering(host, &record).await {
-            return Ok(vec![format!("it still enters maintenance mode: {why}")]);
-        }
-        self.restart(host).await
     }
 
     /// Starts the VMs that are armed, on a host that is open; the answer is what did not succeed.
@@ -215,25 +200,34 @@ impl Run<'_> {
         vm: &MoRef,
         node: &NodeRef,
     ) -> Result<Result<Vec<String>, (FailureClass, String)>, RunError> {
-        if let Err(not_empty) = self.still_empty(host, node).await {
-            return Ok(Err(not_empty));
+        if let Err(found) = self.still_empty(host, node).await {
+            return Ok(Err((found.class, found.why)));
         }
         let deadline = Deadline::of(POWER_OFF);
-        match Box::pin(self.vcenter().power_off(vm)).await {
-            Ok(task) => match self.vcenter().wait_task(&task, deadline.left(), |_| {}).await {
-                Ok(TaskEnd::Failed(info)) => return Ok(Err((FailureClass::Fault, why(&info)))),
-                // Its power decides.
-                Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
-                Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
-            },
-            Err(error) if error.may_have_acted() => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
-            Err(error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
+        if let Err(why) = self.power_off(host, vm, deadline).await {
+            return Ok(Err((FailureClass::Fault, why)));
         }
         let proof = self.verify(host, step, deadline).await?;
         Ok(proof.map(|mut evidence| {
             evidence.push("powered off hard: its guest did not shut down, its node was drained".to_owned());
             evidence
         }))
+    }
+
+    /// Asks for a VM to be powered off, and waits for the end of that: its power decides. The error says that
+    /// it certainly is not.
+    pub(super) async fn power_off(&self, host: &HostPlan, vm: &MoRef, deadline: Deadline) -> Result<(), String> {
+        let ended = match Box::pin(self.vcenter().power_off(vm)).await {
+            Ok(task) => self.vcenter().wait_task(&task, deadline.left(), |_| {}).await,
+            Err(error) if !error.may_have_acted() => return Err(chain(&error)),
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(TaskEnd::Failed(info)) => return Err(why(&info)),
+            Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
+            Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
+        }
+        Ok(())
     }
 
     /// Looks at the VMs that are armed, at the end of a good visit: on where they ran, or left off as

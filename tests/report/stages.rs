@@ -211,6 +211,7 @@ impl Stage {
             pending: pending.iter().map(|line| (*line).to_owned()).collect(),
             marker: true,
             uncompensated: armed,
+            opened: Vec::new(),
             notes: Vec::new(),
             at: at(60),
         };

@@ -135,6 +135,7 @@ fn left_as() -> impl Strategy<Value = LeftAs> {
         pending: Vec::new(),
         marker,
         uncompensated: if armed { vec![Compensation::Maintenance] } else { Vec::new() },
+        opened: Vec::new(),
         notes: Vec::new(),
         at: time(),
     })

@@ -52,11 +52,13 @@ async fn a_host_that_changed_while_it_was_given_back_is_refused() {
     assert_ne!(state.exit(), Exit::Done);
 }
 
+/// The marker of another run, as a world document quotes it.
+pub const THEIRS: &str = r#"{\"v\":1,\"run\":\"01OTHER\",\"plan\":\"ab12\",\"host\":\"x\",\"phase\":\"closing\",\"at\":\"2026-11-30T20:00:00Z\",\"reboots\":[0,1],\"arm\":[],\"base\":{\"ds\":\"1/1\",\"up\":\"1/1\",\"das\":\"-\",\"crypto\":\"-\",\"dev\":\"?\",\"alarms\":\"0\"}}"#;
+
 #[tokio::test(start_paused = true)]
 async fn a_host_that_another_run_has_marked_counts_as_down() {
-    let theirs = r#"{\"v\":1,\"run\":\"01OTHER\",\"plan\":\"ab12\",\"host\":\"x\",\"phase\":\"closing\",\"at\":\"2026-11-30T20:00:00Z\",\"reboots\":[0,1],\"arm\":[],\"base\":{\"ds\":\"1/1\",\"up\":\"1/1\",\"das\":\"-\",\"crypto\":\"-\",\"dev\":\"?\",\"alarms\":\"0\"}}"#;
     let world = format!(
-        "actors: [{{who: somebody, host: esx-02, after: 1m, does: {{setField: {{name: poolwright.run, value: \"{theirs}\"}}}}}}]"
+        "actors: [{{who: somebody, host: esx-02, after: 1m, does: {{setField: {{name: poolwright.run, value: \"{THEIRS}\"}}}}}}]"
     );
     let scene = Scene { hosts: 2, world: world.leak(), ..Scene::default() };
     let (lab, plan) = scene.planned().await;

@@ -200,6 +200,25 @@ async fn a_budget_that_never_gives_way_is_named_and_everything_is_given_back() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn pods_that_never_end_since_the_vm_of_their_node_is_off_are_told_with_that() {
+    let world = "actors: [{who: anna, host: esx-01, once: {method: \"patch nodes\", object: k8s-a/nodes/gpu-a}, after: 5s, \
+                 does: {powerOff: {vm: vm-1}}}]";
+    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let (_, watch) = watched(&lab, &plan).await;
+    let blocked: Vec<String> = watch
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::NodeBlocked { why, .. } => Some(why.join("; ")),
+            _ => None,
+        })
+        .collect();
+    let stuck: Vec<&String> = blocked.iter().filter(|why| why.contains("is stuck")).collect();
+    let told = |why: &&&String| why.contains("its VM vm-1 is powered off") && why.contains("is not Ready");
+    assert!(!stuck.is_empty() && stuck.iter().any(|why| told(&why)), "{blocked:#?}");
+}
+
 /// The Job fails on one node.
 pub const BAD_GPU: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
       containers: [{image: \"cuda-vector-add*\", node: gpu-a, ends: {fails: 7}, log: \"CUDA error 719\"}]}, \
@@ -298,7 +317,7 @@ async fn somebody_who_uncordons_a_node_that_is_drained_wins() {
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
     let why = failure(host_of(&state, 1));
-    assert!(why.contains("uncordoned"), "{why}");
+    assert!(why.contains("gpu-a of k8s-a: the node was uncordoned"), "{why}");
     are_free(&lab);
     assert_eq!(asked(&lab, "EnterMaintenanceMode_Task"), 0);
 }

@@ -132,6 +132,7 @@ fn a_host_that_is_given_up_is_remembered_as_it_stood() {
         pending: Vec::new(),
         marker: true,
         uncompensated: vec![comp.clone()],
+        opened: Vec::new(),
         notes: Vec::new(),
         at: at(),
     };

@@ -232,7 +232,7 @@ async fn an_abort_before_the_change_starts_what_the_change_would_leave_off() {
 /// A VM does not start when the host is given back: it is named, and a second abort starts it.
 #[tokio::test(start_paused = true)]
 async fn an_abort_whose_start_fails_can_be_repeated() {
-    let world = "faults: [{method: PowerOnVM_Task, object: train-2, times: 2, then: {taskFault: InsufficientMemoryResourcesFault}}]";
+    let world = "faults: [{method: PowerOnVM_Task, object: train-2, times: 1, then: {taskFault: InsufficientMemoryResourcesFault}}]";
     let (lab, plan) = Scene { world, ..scene(THREE) }.planned().await;
     interrupted(&lab, &plan, once_after(StepKind::EnterMaintenance, true)).await;
     let state = abort(&lab).await;

@@ -21,6 +21,8 @@ pub struct Handover {
     pub state: String,
     /// Since when.
     pub since: Option<Timestamp>,
+    /// Whether the run has given it up: it does not come back to it.
+    pub given_up: bool,
     /// Whose it is.
     pub owner: Owner,
     /// The address of its vCenter, if the plan is there.
@@ -101,6 +103,7 @@ impl Handover {
                 phase => phase.to_string(),
             },
             since: host.since,
+            given_up: standing.given_up,
             owner: Owner {
                 run: state.run.clone(),
                 plan: state.plan.clone(),
@@ -149,6 +152,10 @@ fn open_words(standing: &Standing<'_>, comp: &Compensation) -> String {
                 "it ran"
             };
             format!("{comp}{name}: {then}")
+        }
+        Compensation::Node(node) if standing.left_as.is_some_and(|left| left.opened.contains(node)) => {
+            let phase = standing.mark(node).map(|known| format!("; the mark says {}", known.mark.phase));
+            format!("{}{}", words::opened(node), phase.unwrap_or_default())
         }
         Compensation::Node(node) => match standing.mark(node) {
             Some(known) if known.mark.was_unschedulable => {

@@ -49,7 +49,9 @@ impl Handover {
         };
         if !self.steps.is_empty() {
             paper.say(2, Text::toned(Tone::Strong, "by hand, without Poolwright: ").and(Tone::Plain, to));
-            paper.say(UNDER, "Meanwhile nobody resumes this run: one host is for one pair of hands.");
+            if !self.given_up {
+                paper.say(UNDER, "Meanwhile nobody resumes this run: one host is for one pair of hands.");
+            }
             if let Some(address) = self.vcenter.as_ref().filter(|_| self.has("govc ")) {
                 paper.say(UNDER, format!("govc speaks to {address}: set GOVC_URL, GOVC_USERNAME and GOVC_PASSWORD."));
             }

@@ -33,6 +33,7 @@ fn journal() -> Vec<Entry> {
         pending: vec!["0000:3b:00.0: mixed size".into()],
         marker: true,
         uncompensated: vec![Compensation::Maintenance],
+        opened: Vec::new(),
         notes: vec!["3 GPUs are listed instead of 4".into()],
         at: at(31),
     };
@@ -125,6 +126,7 @@ fn handed_off(end: bool) -> Vec<Entry> {
         pending: Vec::new(),
         marker: true,
         uncompensated: vec![Compensation::Maintenance],
+        opened: Vec::new(),
         notes: Vec::new(),
         at: at(40),
     };
