@@ -2,7 +2,7 @@
 
 use super::handover::blocked;
 use super::{Again, Handover, Paper, Table, Text, Tone, handovers, quoted, words};
-use crate::model::HostName;
+use crate::model::{HostName, NodePhase};
 use crate::plan::{self, Plan, Verdict};
 use crate::rollout::{Compensation, HostPhase, HostState, LeftAs, Outcome, RunState, StepKind, WhyClosed};
 
@@ -318,7 +318,7 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         paper.say(2, "go on:");
         paper.line(4, again.line(&format!("resume {run}")));
     }
-    if any(|host| !host.is_released() && !host.changed) {
+    if any(abort_helps) {
         paper.say(
             2,
             if failed { "give back what is not changed yet:" } else { "or give back what is not changed yet:" },
@@ -332,6 +332,18 @@ fn outlook(paper: &mut Paper, state: &RunState, again: &Again, at_work: Option<&
         );
         paper.line(4, again.line("plan --out plan.json"));
     }
+}
+
+/// Whether an abort gives something of the host back: no mode is written, and not all that is left are nodes that
+/// did not pass their gate, which a person's word alone takes up again.
+fn abort_helps(host: &HostState) -> bool {
+    let failed = |comp: &Compensation| {
+        let nodes = &host.memory.nodes;
+        nodes
+            .iter()
+            .any(|known| known.mark.phase == NodePhase::Failed && Compensation::Node(known.node.clone()) == *comp)
+    };
+    !host.is_released() && !host.changed && (host.armed.is_empty() || !host.armed.iter().all(failed))
 }
 
 #[cfg(test)]

@@ -57,6 +57,31 @@ fn in_maintenance() -> Stage {
     stage.left(true, &[])
 }
 
+/// An abort is proposed where it gives something back, and only there.
+#[test]
+fn an_abort_is_proposed_where_it_helps() {
+    let (node, vm, _) = nodes()[0].clone();
+    let step = Step::AwaitNode { node, vm, stopped: false };
+    let looked_at = || {
+        let started = Event::StepStarted { step: step.clone(), attempt: 1, server_time: at(9), again: None };
+        let stage = Stage::planned().to(StepKind::EnterMaintenance).event(started);
+        stage.failed(StepKind::AwaitNode, FailureClass::NotVerified, "waited in vain").marker(MarkerPhase::Failed)
+    };
+    let offers = |stage: &Stage| shown(stage).contains("give back what is not changed yet:");
+    assert!(offers(&looked_at().left(true, &[])), "{}", shown(&looked_at().left(true, &[])));
+    // All is given back but nodes that did not pass their gate.
+    let mut given_back = looked_at();
+    let armed = given_back.state().hosts[&HostName::from(HOST)].armed.clone();
+    for comp in armed.into_iter().filter(|comp| !matches!(comp, Compensation::Node(_))) {
+        given_back = given_back.event(Event::Undone { comp });
+    }
+    for of in nodes() {
+        given_back = given_back.mark(of, NodePhase::Failed);
+    }
+    let given_back = given_back.left(false, &[]);
+    assert!(!offers(&given_back), "{}", shown(&given_back));
+}
+
 fn pending() -> Stage {
     Stage::planned()
         .to(StepKind::SetGraphics)
