@@ -173,19 +173,22 @@ async fn a_visit_that_is_refused_on_the_closed_host_gives_it_back() {
     assert!(tally.vms["vm-1"].on && tally.vms["vm-2"].on, "{tally:?}");
 }
 
-/// Another run has marked the host while ours stood still: nothing of ours is undone under its hands.
+/// Another run has marked the host while ours stood still, closed or about to be: nothing of ours is undone
+/// under its hands.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_somebody_else_has_marked_is_left_as_it_is() {
-    let world = format!(
-        "actors: [{{who: other, host: esx-01, once: {{method: EnterMaintenanceMode_Task}}, after: 20m, \
-         does: {{setField: {{name: poolwright.run, value: \"{THEIRS}\"}}}}}}]"
-    );
-    let (lab, plan) = Nodes { world: world.leak(), ..Nodes::default() }.planned().await;
-    interrupted(&lab, &plan, once_after(StepKind::EnterMaintenance, true)).await;
-    tokio::time::sleep(Duration::from_secs(1800)).await;
-    let before = (lab.world.snapshot(), lab.world.log().len());
-    let state = taken_up(&lab, &plan, false).await;
-    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
-    assert!(left_as(&state).notes.iter().any(|note| note.contains("01OTHER")), "{:?}", left_as(&state));
-    assert_eq!((lab.world.snapshot(), lab.world.log().len()), before, "nothing is written");
+    for step in [StepKind::StopVm, StepKind::EnterMaintenance] {
+        let world = format!(
+            "actors: [{{who: other, host: esx-01, once: {{method: EnterMaintenanceMode_Task}}, after: 20m, \
+             does: {{setField: {{name: poolwright.run, value: \"{THEIRS}\"}}}}}}]"
+        );
+        let (lab, plan) = Nodes { world: world.leak(), ..Nodes::default() }.planned().await;
+        interrupted(&lab, &plan, once_after(step, true)).await;
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        let before = (lab.world.snapshot(), lab.world.log().len());
+        let state = taken_up(&lab, &plan, false).await;
+        assert_eq!(state.exit(), Exit::HostsLeft, "{step}: {state:#?}");
+        assert!(left_as(&state).notes.iter().any(|note| note.contains("01OTHER")), "{step}: {:?}", left_as(&state));
+        assert_eq!((lab.world.snapshot(), lab.world.log().len()), before, "{step}: nothing is written");
+    }
 }
