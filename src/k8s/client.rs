@@ -1,5 +1,6 @@
 //! The client: what is asked of one cluster.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -67,7 +68,13 @@ impl Client {
             self.transport.contact(call, || namespaces.get("kube-system", &GetParams::default())).await?;
         let uid = system.metadata.uid.filter(|uid| !uid.is_empty());
         let uid = uid.ok_or_else(|| self.transport.decode(call, "it has no uid"))?;
-        Ok(GuestView { version: version.git_version, uid, nodes: 0, unidentified: Vec::new() })
+        Ok(GuestView {
+            version: version.git_version,
+            uid,
+            nodes: 0,
+            unidentified: BTreeMap::new(),
+            elsewhere: Vec::new(),
+        })
     }
 
     pub(super) fn transport(&self) -> &Transport {

@@ -245,7 +245,7 @@ rules! {
     MIG_NVLINK = ("PW-MIG-03", Info, false, "MIG-backed vGPUs have no NVLink");
     MIG_BEHIND = ("PW-MIG-04", Info, false, "MIG that waits on a board would go along behind passthrough");
     NODE_IDENTITY = ("PW-NODE-01", Error, false, "it cannot be told which node a VM is, or on which boot");
-    NODE_UNIDENTIFIED = ("PW-NODE-02", Error, false, "a VM that has to be stopped may be a node that does not say where it runs");
+    NODE_UNIDENTIFIED = ("PW-NODE-02", Error, false, "a VM that has to be stopped may be a node of which it is not known where it runs");
     NODE_OWNED = ("PW-NODE-03", Error, true, "a node whose VM has to be stopped has an owner that would start or replace it");
     NODE_NOT_READY = ("PW-NODE-04", Error, true, "a node whose VM has to be stopped is not Ready");
     NODE_DELETING = ("PW-NODE-05", Error, false, "a node whose VM has to be stopped is being deleted");
@@ -254,6 +254,7 @@ rules! {
     NODE_LEFT_OFF = ("PW-NODE-08", Info, false, "an earlier run left the VM of a node off");
     NODE_SICK = ("PW-NODE-09", Warning, false, "a node offers less than the pool expects, before anything is done");
     NODE_DRIVER = ("PW-NODE-10", Warning, false, "the class of the guest driver changes under nodes");
+    NODE_ELSEWHERE = ("PW-NODE-11", Info, false, "a VM is stopped as no node, and a guest cluster has nodes on no VM that was read");
     // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");

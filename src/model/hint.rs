@@ -69,7 +69,9 @@ impl Rule {
             "PW-HOST-16" => "see in vCenter where it is; leave it out with `except` if it is gone",
             "PW-MIG-02" => "bring them into a pool, or take MIG off on the host itself, then plan again",
             "PW-NODE-01" => "see that each VM has its own BIOS UUID, and each node one VM; then plan again",
-            "PW-NODE-02" => "have the kubelet or the cloud provider report the machine, or delete nodes that are gone",
+            "PW-NODE-02" => {
+                "have the kubelet or the cloud provider report the machine that the node runs on (`kubectl get node -o yaml`: spec.providerID, systemUUID; `uuid.bios` of the VM), or delete nodes that are gone; a VM that was powered off just now: plan again in a minute"
+            }
             "PW-NODE-03" => "pause the owner first, then accept the finding",
             "PW-NODE-04" => "bring it back, or accept the finding: its pods may not end, and the drain with them",
             "PW-NODE-05" => "wait until it is gone, then plan again",

@@ -191,8 +191,11 @@ pub struct GuestView {
     pub uid: String,
     /// How many nodes it has.
     pub nodes: u32,
-    /// Names of nodes that do not say which machine they run on.
-    pub unidentified: Vec<String>,
+    /// Nodes whose machine is not known, by name, with the reason: they say none, or one that they cannot run on.
+    pub unidentified: BTreeMap<String, String>,
+    /// Names of nodes that run on a machine of their own word, which is none of the VMs that were read with them:
+    /// elsewhere, or on a VM that they do not name.
+    pub elsewhere: Vec<String>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fleet::Fleet;
 use crate::base::cause::chain;
 use crate::k8s::Client;
-use crate::model::{Fact, GuestView, HostRecord, HostRef, NodeView, Observed, VmView, machine_key};
+use crate::model::{Fact, GuestView, HostRecord, HostRef, NodeView, Observed, PowerState, VmView, machine_key};
 
 /// The guest clusters of a Site: a client for each, or why there is none.
 #[derive(Debug, Default)]
@@ -69,10 +69,7 @@ async fn read(client: &Client) -> Read {
     let said = |error| chain(&error);
     let view = client.describe().await.map_err(said)?;
     let nodes = client.nodes().await.map_err(said)?;
-    let nameless = |node: &&NodeView| node.machine_ids().iter().all(|id| machine_key(id).is_none());
-    let unidentified = nodes.iter().filter(nameless).map(|node| node.node.name.clone()).collect();
-    let view = GuestView { nodes: u32::try_from(nodes.len()).unwrap_or(u32::MAX), unidentified, ..view };
-    Ok((view, nodes))
+    Ok((GuestView { nodes: u32::try_from(nodes.len()).unwrap_or(u32::MAX), ..view }, nodes))
 }
 
 impl Fleet {
@@ -86,17 +83,18 @@ impl Fleet {
 
     /// As [`Fleet::facts`], with the nodes that VMs of these hosts are.
     pub async fn facts_and_nodes(&self, hosts: &[HostRef]) -> Observed {
-        let (mut observed, nodes) = futures::join!(self.facts(hosts), self.guests.nodes());
-        observed.guests = views(&nodes);
-        join(observed.hosts.values_mut(), &nodes);
+        let (mut observed, mut nodes) = futures::join!(self.facts(hosts), self.guests.nodes());
+        join(observed.hosts.values_mut(), &mut nodes);
+        observed.guests = views(nodes);
         observed
     }
 
-    /// As [`Fleet::host`], with the nodes that its VMs are, and the guest clusters.
+    /// As [`Fleet::host`], with the nodes that its VMs are, and the guest clusters. Whether a node runs on a VM of
+    /// another host is not known then: [`Fleet::facts_and_nodes`] of all of them tells.
     pub async fn host_and_nodes(&self, host: &HostRef) -> (HostRecord, BTreeMap<String, Fact<GuestView>>) {
-        let (mut record, nodes) = futures::join!(self.host(host), self.guests.nodes());
-        join(std::iter::once(&mut record), &nodes);
-        (record, views(&nodes))
+        let (mut record, mut nodes) = futures::join!(self.host(host), self.guests.nodes());
+        join(std::iter::once(&mut record), &mut nodes);
+        (record, views(nodes))
     }
 
     /// What is said of the node that a VM is, where nodes are not asked for.
@@ -108,24 +106,15 @@ impl Fleet {
     }
 }
 
-fn views(nodes: &BTreeMap<String, Read>) -> BTreeMap<String, Fact<GuestView>> {
-    let view = |read: &Read| match read {
-        Ok((view, _)) => Fact::Known(view.clone()),
-        Err(why) => Fact::unknown(why.clone()),
-    };
-    nodes.iter().map(|(name, read)| (name.clone(), view(read))).collect()
+fn views(nodes: BTreeMap<String, Read>) -> BTreeMap<String, Fact<GuestView>> {
+    let view = |read: Read| read.map_or_else(Fact::unknown, |(view, _)| Fact::Known(view));
+    nodes.into_iter().map(|(name, read)| (name, view(read))).collect()
 }
 
-/// Gives each VM the node that it is.
-fn join<'a>(records: impl Iterator<Item = &'a mut HostRecord>, nodes: &BTreeMap<String, Read>) {
+/// Gives each VM the node that it is, and says of each cluster which of its nodes are none of these VMs.
+fn join<'a>(records: impl Iterator<Item = &'a mut HostRecord>, nodes: &mut BTreeMap<String, Read>) {
     if nodes.is_empty() {
         return;
-    }
-    let mut by_machine: BTreeMap<[u8; 16], Vec<&NodeView>> = BTreeMap::new();
-    for node in nodes.values().filter_map(|read| read.as_ref().ok()).flat_map(|(_, nodes)| nodes) {
-        // Of two ids that name one machine, one is enough.
-        let keys: BTreeSet<[u8; 16]> = node.machine_ids().into_iter().filter_map(machine_key).collect();
-        keys.into_iter().for_each(|key| by_machine.entry(key).or_default().push(node));
     }
     let mut vms: Vec<&mut VmView> = records
         .filter_map(|record| record.view.as_mut().ok())
@@ -135,45 +124,95 @@ fn join<'a>(records: impl Iterator<Item = &'a mut HostRecord>, nodes: &BTreeMap<
         })
         .flatten()
         .collect();
-    let mut names: BTreeMap<[u8; 16], Vec<String>> = BTreeMap::new();
+    let mut machines: BTreeMap<Key, Vec<Machine>> = BTreeMap::new();
     for vm in &vms {
         if let Some(key) = key_of(vm) {
-            names.entry(key).or_default().push(vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string()));
+            machines.entry(key).or_default().push(Machine::of(vm));
+        }
+    }
+    let mut by_machine: BTreeMap<Key, Vec<&NodeView>> = BTreeMap::new();
+    for (view, nodes) in nodes.values_mut().filter_map(|read| read.as_mut().ok()) {
+        for node in nodes.iter() {
+            let keys = keys(node);
+            let named = || keys.iter().filter_map(|key| machines.get(key)).flatten();
+            let name = || node.node.name.clone();
+            if keys.is_empty() {
+                view.unidentified.insert(name(), "it does not say which machine it runs on".to_owned());
+            } else if let Some(why) = contradiction(node, named()) {
+                view.unidentified.insert(name(), why);
+            } else if named().next().is_none() {
+                view.elsewhere.push(name());
+            }
+            keys.into_iter().for_each(|key| by_machine.entry(key).or_default().push(node));
         }
     }
     for vm in &mut vms {
         vm.node = match (&vm.bios_uuid, key_of(vm)) {
             (Fact::Unknown { why }, _) => Fact::unknown(format!("its BIOS UUID could not be read: {why}")),
             (_, None) => Fact::Absent,
-            (_, Some(key)) => node_of(by_machine.get(&key).map(Vec::as_slice).unwrap_or_default(), &names[&key]),
+            (_, Some(key)) => node_of(by_machine.get(&key).map(Vec::as_slice).unwrap_or_default(), &machines[&key]),
         };
     }
 }
 
-fn key_of(vm: &VmView) -> Option<[u8; 16]> {
+/// What a machine is known by, in either byte order.
+type Key = [u8; 16];
+
+/// A VM, as far as it decides which node it may be.
+struct Machine {
+    name: String,
+    power: Fact<PowerState>,
+}
+
+impl Machine {
+    fn of(vm: &VmView) -> Self {
+        let name = vm.name.known().cloned().unwrap_or_else(|| vm.moref.to_string());
+        Self { name, power: vm.power.clone() }
+    }
+
+    /// Whether nothing can run on it now.
+    fn stands_still(&self) -> bool {
+        matches!(self.power, Fact::Known(PowerState::Off | PowerState::Suspended))
+    }
+}
+
+fn key_of(vm: &VmView) -> Option<Key> {
     vm.bios_uuid.known().and_then(|uuid| machine_key(uuid))
 }
 
-/// The node of a VM, of those that name its machine. `vms`: names of the VMs with this machine's UUID.
-fn node_of(nodes: &[&NodeView], vms: &[String]) -> Fact<Box<NodeView>> {
+/// The machines that a node names. Of two ids that name one machine, one is enough.
+fn keys(node: &NodeView) -> BTreeSet<Key> {
+    node.machine_ids().into_iter().filter_map(machine_key).collect()
+}
+
+/// Why a node does not run on the machine that it names: its kubelet was heard of within the minute, and of
+/// `named`, the VMs of this machine, none runs. With a mark on it a visit stops or has stopped its VM, and
+/// Kubernetes has not noticed yet ([`NodeView::ready`]).
+fn contradiction<'a>(node: &NodeView, mut named: impl Iterator<Item = &'a Machine> + Clone) -> Option<String> {
+    let first = named.clone().next()?;
+    let heard_of = node.ready == Fact::Known(true) && node.mark == Fact::Absent;
+    (heard_of && named.all(Machine::stands_still))
+        .then(|| format!("it is Ready, and the VM that it names, {}, does not run", first.name))
+}
+
+/// The node of a VM, of those that name its machine. `vms`: the VMs with this machine's UUID.
+fn node_of(nodes: &[&NodeView], vms: &[Machine]) -> Fact<Box<NodeView>> {
     let names = || nodes.iter().map(|node| node.node.to_string()).collect::<Vec<_>>().join(", ");
     match nodes {
         [] => Fact::Absent,
         [_] if vms.len() > 1 => {
+            let vms: Vec<&str> = vms.iter().map(|vm| vm.name.as_str()).collect();
             Fact::unknown(format!("{} have the BIOS UUID of the node {}", vms.join(" and "), names()))
         }
-        [node] => {
-            let ids = node.machine_ids();
-            let keys: BTreeSet<_> = ids.iter().filter_map(|id| machine_key(id)).collect();
-            match keys.len() {
-                1 => Fact::Known(Box::new((*node).clone())),
-                _ => Fact::unknown(format!(
-                    "the node {} names two machines: {} (spec.providerID, status.nodeInfo.systemUUID)",
-                    node.node,
-                    ids.join(" and ")
-                )),
-            }
-        }
+        [node] if keys(node).len() > 1 => Fact::unknown(format!(
+            "the node {} names two machines: {} (spec.providerID, status.nodeInfo.systemUUID)",
+            node.node,
+            node.machine_ids().join(" and ")
+        )),
+        [node] => match contradiction(node, vms.iter()) {
+            Some(why) => Fact::unknown(format!("the node {} says that it runs on it, but {why}", node.node)),
+            None => Fact::Known(Box::new((*node).clone())),
+        },
         _ => Fact::unknown(format!("{} nodes say that they are this VM: {}", nodes.len(), names())),
     }
 }
@@ -207,9 +246,14 @@ mod tests {
         }
     }
 
+    /// A VM that runs.
+    fn machine(name: &str) -> Machine {
+        Machine { name: name.to_owned(), power: Fact::Known(PowerState::On) }
+    }
+
     /// What the VM with [`BIOS`] is, among these nodes.
     fn found(nodes: &[NodeView], vms: &[&str]) -> Fact<String> {
-        let names: Vec<String> = vms.iter().map(ToString::to_string).collect();
+        let names: Vec<Machine> = vms.iter().map(|name| machine(name)).collect();
         let mine = nodes.iter().filter(|node| node.machine_ids().iter().any(|id| machine_key(id) == machine_key(BIOS)));
         node_of(&mine.collect::<Vec<_>>(), &names).map(|node| node.node.name)
     }
@@ -236,5 +280,27 @@ mod tests {
         unknown(&[node("a", "n1", Some(BIOS), None), node("b", "n1", None, Some(SWAPPED))], &["vm"], "2 nodes say");
         unknown(&[node("a", "n1", Some(BIOS), Some(OTHER))], &["vm"], "names two machines");
         unknown(&[node("a", "n1", Some(BIOS), None)], &["vm", "copy of vm"], "vm and copy of vm");
+    }
+
+    #[test]
+    fn a_node_that_is_ready_runs_on_no_vm_that_stands_still() {
+        let ready = node("a", "n1", Some(BIOS), None);
+        let vm = |power: Fact<PowerState>| Machine { power, ..machine("vm-9") };
+        let is = |node: &NodeView, power: Fact<PowerState>| node_of(&[node], &[vm(power)]).map(|node| node.node.name);
+        let n1 = Fact::Known("n1".to_owned());
+        for power in [PowerState::Off, PowerState::Suspended] {
+            let Fact::Unknown { why } = is(&ready, Fact::Known(power)) else { panic!("it is believed") };
+            assert!(why.contains("the node n1 of a says") && why.contains("vm-9, does not run"), "{why}");
+        }
+        assert_eq!(is(&ready, Fact::Known(PowerState::On)), n1);
+        assert_eq!(is(&ready, Fact::unknown("no privilege")), n1, "it may run");
+        for ready in [Fact::Known(false), Fact::unknown("NodeStatusUnknown"), Fact::Absent] {
+            let stopped = NodeView { ready, ..node("a", "n1", Some(BIOS), None) };
+            assert_eq!(is(&stopped, Fact::Known(PowerState::Off)), n1, "it went down with its VM");
+        }
+        let ours = NodeView { mark: Fact::Known("{}".into()), ..ready.clone() };
+        assert_eq!(is(&ours, Fact::Known(PowerState::Off)), n1, "its VM was stopped just now");
+        let copies = [vm(Fact::Known(PowerState::Off)), machine("copy")];
+        assert_eq!(contradiction(&ready, copies.iter()), None, "it may be the copy");
     }
 }

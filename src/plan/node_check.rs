@@ -27,7 +27,7 @@ pub(super) fn stopped(vm: &VmView, scene: &Scene) -> Vec<Against> {
     match &vm.node {
         // Said already.
         Fact::Unknown { .. } => Vec::new(),
-        Fact::Absent => unidentified(&name, scene),
+        Fact::Absent => unidentified(vm, scene),
         Fact::Known(node) => of_node(&name, node, scene),
     }
 }
@@ -62,18 +62,35 @@ fn unread(name: &str, scene: &Scene) -> Vec<Against> {
     unread.collect()
 }
 
-/// A VM that is no node may be one that does not say which machine it runs on.
-fn unidentified(name: &str, scene: &Scene) -> Vec<Against> {
-    let nameless = scene.guests.iter().filter_map(|rules| {
-        let view = scene.near.guests.get(&rules.cluster.value)?.known()?;
-        let message = format!(
-            "{name} may be a node of {}: {} of it do not say which machine they run on",
-            rules.cluster,
-            view.unidentified.join(", ")
-        );
-        (!view.unidentified.is_empty()).then(|| against(&Rule::NODE_UNIDENTIFIED, message))
-    });
-    nameless.collect()
+/// A VM that is no node may be one whose machine is not known, or one of its name.
+fn unidentified(vm: &VmView, scene: &Scene) -> Vec<Against> {
+    let name = vm_name(vm);
+    let mut found = Vec::new();
+    for rules in scene.guests {
+        let Some(view) = scene.near.guests.get(&rules.cluster.value).and_then(Fact::known) else { continue };
+        if !view.unidentified.is_empty() {
+            let (nodes, seen): (Vec<&str>, Vec<String>) =
+                view.unidentified.iter().map(|(node, why)| (node.as_str(), format!("{node}: {why}"))).unzip();
+            let run = if nodes.len() == 1 { "runs" } else { "run" };
+            let why =
+                format!("{name} may be a node of {}: where {} {run} is not known", rules.cluster, nodes.join(", "));
+            found.push(Against { seen, ..against(&Rule::NODE_UNIDENTIFIED, why) });
+        }
+        if let Some(node) = view.elsewhere.iter().find(|node| is_named(vm, node)) {
+            let why = format!(
+                "{name} has the name of the node {node} of {}, which names a machine that no VM here is",
+                rules.cluster
+            );
+            found.push(against(&Rule::NODE_IDENTITY, why));
+        }
+    }
+    found
+}
+
+/// Whether a VM has the name of a node, with or without the domain.
+fn is_named(vm: &VmView, node: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    vm.name.known().is_some_and(|name| short(name) == short(node))
 }
 
 /// The mark of another run, of whatever age.

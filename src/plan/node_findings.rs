@@ -1,14 +1,16 @@
 //! What is good to know of the nodes of a host that is to be closed.
 
+use super::around::Near;
 use super::blocks::{powered_on_vms, vm_name};
 use super::device::Gap;
 use super::sheet::Sheet;
 use super::{Fate, HostTarget, VmFate};
-use crate::model::{DesiredPool, Fact, Finding, GraphicsType, HostView, Mode, NodeView, Observed, Rule, counted};
+use crate::model::{DesiredPool, Fact, Finding, GraphicsType, HostView, Mode, NodeView, Observed, Rule, are, counted};
 
 /// Findings on the nodes that these fates are about.
-pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, fates: &[VmFate]) {
+pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, near: &Near, fates: &[VmFate]) {
     untold(sheet, view);
+    elsewhere(sheet, near, fates);
     let node = |fate: &VmFate| {
         let vm = view.vms.known()?.iter().find(|vm| vm.moref == fate.vm)?;
         vm.node.known().map(|node| node.as_ref().clone())
@@ -40,9 +42,50 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
     }
 }
 
+/// What a VM is that is stopped without a drain rests on what nodes say of their machines: where one says what
+/// nobody here can compare, people see whom to ask.
+fn elsewhere(sheet: &mut Sheet, near: &Near, fates: &[VmFate]) {
+    let plain: Vec<&str> = fates
+        .iter()
+        .filter(|fate| fate.fate.is_stopped() && fate.node.is_none())
+        .map(|fate| fate.name.as_str())
+        .collect();
+    if plain.is_empty() {
+        return;
+    }
+    let mut evidence: Vec<String> = Vec::new();
+    for rules in &sheet.pool.guests {
+        match near.guests.get(&rules.cluster.value) {
+            Some(Fact::Known(view)) if view.elsewhere.is_empty() => {}
+            Some(Fact::Known(view)) => {
+                let named = view.elsewhere.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+                let more = match view.elsewhere.len().saturating_sub(NAMED) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                evidence.push(format!("{}: {named}{more}", rules.cluster));
+            }
+            Some(Fact::Unknown { why }) => evidence.push(format!("{}: {why}", rules.cluster)),
+            Some(Fact::Absent) | None => evidence.push(format!("{}: it was not asked", rules.cluster)),
+        }
+    }
+    if !evidence.is_empty() {
+        let vms = format!("{} {}", plain.join(", "), are(plain.len()));
+        let message =
+            format!("{vms} taken for no node and stopped without a drain, though not every node was found on a VM");
+        let mut finding = sheet.here(&Rule::NODE_ELSEWHERE, message);
+        finding.evidence = evidence;
+        sheet.add(finding);
+    }
+}
+
+/// How many nodes of a cluster are named: most of a large cluster run elsewhere, and rightly so.
+const NAMED: usize = 5;
+
 /// Where it cannot be told which node a VM is, nothing of these can be.
 fn untold(sheet: &mut Sheet, view: &HostView) {
-    let rules = [&Rule::NODE_CORDONED, &Rule::NODE_LEFT_OFF, &Rule::NODE_SICK, &Rule::NODE_DRIVER];
+    let rules =
+        [&Rule::NODE_CORDONED, &Rule::NODE_LEFT_OFF, &Rule::NODE_SICK, &Rule::NODE_DRIVER, &Rule::NODE_ELSEWHERE];
     for vm in powered_on_vms(view).unwrap_or_default() {
         if let Fact::Unknown { why } = &vm.node {
             sheet.unread(&rules, &Gap { what: format!("which node {} is", vm_name(vm)), why: why.clone() });

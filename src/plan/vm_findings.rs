@@ -43,14 +43,23 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
     unread(sheet, view, &near);
     let accepted = BTreeMap::new();
     let (rules_of, guests) = (&sheet.pool.vms, sheet.pool.guests.as_slice());
-    let scene = Scene { rules: rules_of, target, view, near, stopped: &[], guests, ours: &[], accepted: &accepted };
+    let scene = Scene {
+        rules: rules_of,
+        target,
+        view,
+        near: near.clone(),
+        stopped: &[],
+        guests,
+        ours: &[],
+        accepted: &accepted,
+    };
     let Some(mut made) = sheet.take(&rules, fates(&scene)) else { return Fates::default() };
     refusals(sheet, std::mem::take(&mut made.against));
     for gap in &made.gaps {
         sheet.unread(ON_RULES, gap);
     }
     left_off(sheet, &made.fates);
-    node_findings::judge(sheet, view, target, &made.fates);
+    node_findings::judge(sheet, view, target, &near, &made.fates);
     idle(sheet, view, target);
     in_use(sheet, view);
     made

@@ -44,7 +44,7 @@ pub(super) fn guests(paper: &mut Paper, observed: &Observed) {
     for (name, guest) in &observed.guests {
         let unidentified = fact(guest, |guest| match guest.unidentified.is_empty() {
             true => "-".to_owned(),
-            false => guest.unidentified.join(", "),
+            false => guest.unidentified.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
         });
         table.row(vec![
             Text::toned(Tone::Strong, name),

@@ -9,8 +9,8 @@ use crate::plan::{Around, HostPlan, Memory};
 
 impl Run<'_> {
     /// What is around a host, if a VM of it asks for that: reading the whole cluster takes as long as
-    /// reading each of its hosts.
-    /// `guests`: the guest clusters, read with the host.
+    /// reading each of its hosts. `guests`: the guest clusters, read with the host; with the whole cluster they are
+    /// read again, since a node may name a VM of another host.
     pub(super) async fn around(
         &self,
         host: &HostPlan,
@@ -27,12 +27,12 @@ impl Run<'_> {
         };
         let cluster = &host.host.cluster;
         let hosts: Vec<HostRef> = roster.hosts.into_iter().filter(|other| other.cluster == *cluster).collect();
-        let mut read = self.fleet.facts(&hosts).await;
+        let mut read = self.fleet.facts_and_nodes(&hosts).await;
         Around {
             cluster: read.clusters.remove(cluster).unwrap_or_else(|| Fact::unknown("the cluster is not where it was")),
             neighbours: read.hosts.into_values().filter(|other| other.host.moref != host.host.moref).collect(),
             hot_migrate: read.hot_migrate,
-            guests,
+            guests: read.guests,
         }
     }
 }

@@ -89,7 +89,7 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
     let (moves, moving) = vms(super::vms::Scene::new());
     let (fates, of_each_fate) = vms(super::vm_visits::scene());
     let (nodes, with_nodes) = super::nodes::Scene::new().parts();
-    let (odd, with_odd_nodes) = super::nodes::odd().parts();
+    let (odd, with_odd_nodes) = super::node_findings::odd().parts();
     vec![
         ("nodes", nodes, with_nodes),
         ("odd nodes", odd, with_odd_nodes),

@@ -70,7 +70,7 @@ fn cases() -> Vec<Case> {
     let mut cases = of_hosts();
     cases.extend(super::vms::cases());
     cases.extend(super::mig::cases());
-    cases.extend(super::nodes::cases());
+    cases.extend(super::node_findings::cases());
     cases
 }
 

@@ -7,6 +7,7 @@ mod fleet;
 mod gate;
 mod mig;
 mod mig_vms;
+mod node_findings;
 mod node_gate;
 mod nodes;
 mod random;

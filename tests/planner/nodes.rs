@@ -1,38 +1,38 @@
-//! Nodes of guest clusters: findings, the order of a visit, and visits from every mid-state.
+//! Nodes of guest clusters: the order of a visit, and visits from every mid-state.
 
 use std::collections::BTreeMap;
 
 use poolwright::model::{
     At, Desired, Fact, GpuSelect, GuestView, HostView, JobTemplate, MoRef, NodeMark, NodePhase, NodeView, Observed,
-    OnMismatch, PowerState, RunId, Severity, VgpuSize, VmGpuDevice, VmSelector,
+    OnMismatch, PowerState, RunId, VgpuSize, VmGpuDevice, VmSelector,
 };
 use poolwright::plan::{
     Around, Boot, Fate, HostPlan, Memory, NodeMemory, OurMaintenance, Plan, Reason, Refusal, Step, Verdict, Visit,
-    node_gate, out_of_service, visit,
+    node_gate, visit,
 };
 
-use super::findings::{Case, accept, ids, make, said};
+use super::findings::{accept, make};
+use super::node_findings::unread;
 use super::twin::{Death, PLAIN, Twin, run};
 use super::vm_visits::words;
 use super::vms::{self, QUARTER, find, runs, selector};
 use crate::support::seen::{
-    H100, Set, around, desired, dynamic, group, guest_rules, host, known, node, passthrough, place, record, text, vgpu,
-    vgpu_device,
+    H100, Set, around, desired, dynamic, group, guest_rules, host, known, node, place, record, text, vgpu, vgpu_device,
 };
 
 /// On esx-01: `serve-1`, `serve-2` of k8s-serve and `train-1` of k8s-train stop and start again, `old` of
 /// k8s-serve is left off, `web` of k8s-serve moves; `db` is no node, and stops.
 pub struct Scene {
-    vms: vms::Scene,
-    guests: BTreeMap<String, Fact<GuestView>>,
+    pub vms: vms::Scene,
+    pub guests: BTreeMap<String, Fact<GuestView>>,
 }
 
 fn guest_view(nodes: u32) -> Fact<GuestView> {
     let uid = format!("cluster-{nodes}");
-    Fact::Known(GuestView { version: "v1.37.2".into(), uid, nodes, unidentified: vec![] })
+    Fact::Known(GuestView { version: "v1.37.2".into(), uid, nodes, unidentified: BTreeMap::new(), elsewhere: vec![] })
 }
 
-fn still(name: &str) -> VmGpuDevice {
+pub fn still(name: &str) -> VmGpuDevice {
     VmGpuDevice::Vgpu { name: name.into(), migrate: Fact::Known(false) }
 }
 
@@ -68,7 +68,12 @@ impl Scene {
         Self { vms: scene, guests: BTreeMap::from(guests) }
     }
 
-    fn node(&mut self, name: &str) -> &mut NodeView {
+    /// k8s-serve as a whole.
+    pub fn guest(&mut self) -> &mut GuestView {
+        known(self.guests.get_mut("k8s-serve").unwrap())
+    }
+
+    pub fn node(&mut self, name: &str) -> &mut NodeView {
         known(&mut find(&mut self.vms.leaving, name).node).as_mut()
     }
 
@@ -80,7 +85,7 @@ impl Scene {
         (desired(vec![self.vms.pool.clone()]), self.fleet())
     }
 
-    fn plan(&self) -> Plan {
+    pub fn plan(&self) -> Plan {
         let (wish, seen) = self.parts();
         make(&wish, &seen)
     }
@@ -94,91 +99,13 @@ impl Scene {
     }
 }
 
-fn altered(alter: impl FnOnce(&mut Scene)) -> Plan {
+pub fn altered(alter: impl FnOnce(&mut Scene)) -> Plan {
     let mut scene = Scene::new();
     alter(&mut scene);
     scene.plan()
 }
 
-/// Nodes with something to say about nearly everything that does not refuse the host.
-pub fn odd() -> Scene {
-    let mut scene = Scene::new();
-    scene.node("serve-1").unschedulable = true;
-    known(&mut scene.node("serve-2").allocatable).clear();
-    scene.node("train-1").left_off = true;
-    scene.guests.insert("k8s-other".into(), Fact::unknown("connection refused"));
-    scene
-}
-
-fn unread(scene: &mut Scene, cluster: &str) {
-    scene.guests.insert(cluster.into(), Fact::unknown("connection refused"));
-    for vm in known(&mut scene.vms.leaving.vms) {
-        if vm.node.known().is_some_and(|node| node.node.cluster == cluster) {
-            vm.node = Fact::Absent;
-        }
-    }
-}
-
-/// One alteration for each finding on nodes, with words that must be said.
-pub fn cases() -> Vec<Case> {
-    let marked = |scene: &mut Scene| scene.node("serve-1").mark = Fact::Known(raw(&mark("serve-1")));
-    vec![
-        ("PW-GUEST-01", altered(|scene| unread(scene, "k8s-train")), &["train-1", "k8s-train", "connection refused"]),
-        (
-            "PW-GUEST-02",
-            altered(|scene| {
-                scene.vms.pool.guests.pop();
-                scene.vms.pool.vms.may_stop.push(selector("train-*"));
-            }),
-            &["train-1 of k8s-train", "without a drain", "`guests`"],
-        ),
-        (
-            "PW-GUEST-03",
-            altered(|scene| _ = scene.guests.insert("k8s-other".into(), Fact::unknown("no route"))),
-            &["k8s-other", "no route"],
-        ),
-        (
-            "PW-NODE-01",
-            altered(|scene| find(&mut scene.vms.leaving, "web").node = Fact::unknown("two nodes")),
-            &["web", "two nodes"],
-        ),
-        (
-            "PW-NODE-02",
-            altered(|scene| known(scene.guests.get_mut("k8s-serve").unwrap()).unidentified = vec!["n-7".into()]),
-            &["db", "n-7 of it"],
-        ),
-        (
-            "PW-NODE-03",
-            altered(|scene| scene.node("serve-1").machine = Fact::Known("md-0-abc".into())),
-            &["serve-1 of k8s-serve", "the Machine md-0-abc", "pause the owner"],
-        ),
-        (
-            "PW-NODE-04",
-            altered(|scene| scene.node("serve-1").ready = Fact::Known(false)),
-            &["serve-1 of k8s-serve", "not Ready"],
-        ),
-        ("PW-NODE-05", altered(|scene| scene.node("serve-1").deleting = true), &["serve-1 of k8s-serve", "deleted"]),
-        ("PW-NODE-06", altered(marked), &["run 01JDOURS has marked it", "draining"]),
-        (
-            "PW-NODE-07",
-            altered(|scene| scene.node("serve-1").unschedulable = true),
-            &["left so at the end: serve-1 of k8s-serve"],
-        ),
-        ("PW-NODE-08", altered(|scene| scene.node("serve-1").left_off = true), &["serve-1 of k8s-serve"]),
-        (
-            "PW-NODE-09",
-            altered(|scene| known(&mut scene.node("serve-1").allocatable).clear()),
-            &["1 node offers less", "allocatable nvidia.com/gpu 0, expected 1"],
-        ),
-        (
-            "PW-NODE-10",
-            altered(|_| {}),
-            &["5 nodes", "serve-1 of k8s-serve: it has to pass its gate", "old of k8s-serve: its VM stays off"],
-        ),
-    ]
-}
-
-fn mark(name: &str) -> NodeMark {
+pub fn mark(name: &str) -> NodeMark {
     NodeMark {
         v: NodeMark::VERSION,
         run: RunId("01JDOURS".into()),
@@ -194,7 +121,7 @@ fn mark(name: &str) -> NodeMark {
     }
 }
 
-fn raw(mark: &NodeMark) -> String {
+pub fn raw(mark: &NodeMark) -> String {
     serde_json::to_string(mark).unwrap()
 }
 
@@ -210,6 +137,24 @@ fn go(plan: &HostPlan, view: &HostView, memory: &Memory, around: &Around) -> Res
 fn of_nodes_and_vms(visit: &Visit) -> Vec<String> {
     words(visit).into_iter().filter(|word| word != "write").collect()
 }
+
+/// The end of a visit of [`Scene`], once its host is open again.
+const BACK: [&str; 14] = [
+    "start serve-1",
+    "start serve-2",
+    "start train-1",
+    "await serve-1",
+    "await serve-2",
+    "await train-1",
+    "validate serve-1",
+    "validate serve-2",
+    "validate train-1",
+    "leave off old",
+    "uncordon serve-1",
+    "uncordon serve-2",
+    "uncordon train-1",
+    "start db",
+];
 
 /// Case E06: driver pods restart while GPU pods still run.
 #[test]
@@ -237,8 +182,10 @@ fn e06_cordon_evict_stop_change_validate_uncordon() {
     );
     assert_eq!(plan.bounds.nodes, BTreeMap::from([("k8s-serve".to_owned(), 3), ("k8s-train".to_owned(), 1)]));
     let visit = go(&plan, &view, &Memory::default(), &around).unwrap();
+    let words = of_nodes_and_vms(&visit);
+    let (closing, back) = words.split_at(words.len() - BACK.len());
     assert_eq!(
-        of_nodes_and_vms(&visit),
+        closing,
         [
             "cordon old",
             "cordon serve-1",
@@ -259,22 +206,9 @@ fn e06_cordon_evict_stop_change_validate_uncordon() {
             "reboot",
             "verify",
             "exit",
-            "start serve-1",
-            "start serve-2",
-            "start train-1",
-            "await serve-1",
-            "await serve-2",
-            "await train-1",
-            "validate serve-1",
-            "validate serve-2",
-            "validate train-1",
-            "leave off old",
-            "uncordon serve-1",
-            "uncordon serve-2",
-            "uncordon train-1",
-            "start db",
         ]
     );
+    assert_eq!(back, BACK);
     let stops = visit.steps.iter().filter_map(|step| match step {
         Step::StopVm { name, node, .. } => Some((name.as_str(), node.is_some())),
         _ => None,
@@ -374,26 +308,8 @@ fn a_closed_host_goes_on_without_its_guest_clusters() {
     view.in_maintenance = Fact::Known(true);
     let visit = go(&plan, &view, &memory(OurMaintenance::Closed), &around).unwrap();
     let words = of_nodes_and_vms(&visit);
-    let back = words.iter().position(|word| word == "start serve-1").unwrap();
-    assert_eq!(
-        words[back..],
-        [
-            "start serve-1",
-            "start serve-2",
-            "start train-1",
-            "await serve-1",
-            "await serve-2",
-            "await train-1",
-            "validate serve-1",
-            "validate serve-2",
-            "validate train-1",
-            "leave off old",
-            "uncordon serve-1",
-            "uncordon serve-2",
-            "uncordon train-1",
-            "start db",
-        ]
-    );
+    let back = words.iter().position(|word| word == BACK[0]).unwrap();
+    assert_eq!(words[back..], BACK);
     // The same cluster away before: the host is not closed.
     let (plan, view, _) = Scene::new().planned();
     let mut away = Scene::new();
@@ -450,16 +366,6 @@ fn more_nodes_than_were_approved_are_refused_by_name() {
     assert!(go(&plan, &view, &Memory::default(), &around).is_ok());
 }
 
-/// Case E03: the node was cordoned before we came.
-#[test]
-fn e03_a_node_that_was_cordoned_is_drained_and_said_to_stay_so() {
-    let plan = altered(|scene| scene.node("serve-1").unschedulable = true);
-    let finding = plan.findings.iter().find(|finding| finding.id.0 == "PW-NODE-07").unwrap();
-    assert_eq!(finding.severity, Severity::Info);
-    assert_eq!(finding.message, "cordoned before, and left so at the end: serve-1 of k8s-serve");
-    assert!(plan.hosts[0].steps.iter().any(|step| step.does == "drain the node serve-1 of k8s-serve"));
-}
-
 /// Case E05: validation fails.
 #[test]
 fn e05_a_node_that_failed_is_never_done_by_itself() {
@@ -470,46 +376,6 @@ fn e05_a_node_that_failed_is_never_done_by_itself() {
     let closed: Vec<_> = lines.iter().filter(|line| !line.verdict.opens()).collect();
     assert_eq!(closed.len(), 1, "{closed:#?}");
     assert_eq!((closed[0].verdict, closed[0].evidence.as_str()), (Verdict::Failed, "it did not pass its gate before"));
-}
-
-/// Case E13: three node VMs on one host, in two clusters, one of them unreachable.
-#[test]
-fn e13_a_host_with_nodes_of_a_cluster_that_is_away_is_held_and_others_go_on() {
-    let mut scene = Scene::new();
-    unread(&mut scene, "k8s-train");
-    scene.vms.pool.hosts.push(scene.vms.pool.hosts[0].clone());
-    scene.vms.pool.hosts[1].host = crate::support::seen::reference("esx-02");
-    scene.vms.other = host(H100, &[(0x3b, Set::Same), (0x5e, Set::Same), (0x86, Set::Same)]);
-    runs(&mut scene.vms.other, "serve-9", vec![still(QUARTER)], &[0x3b]);
-    find(&mut scene.vms.other, "serve-9").node = Fact::Known(Box::new(node("k8s-serve", "serve-9", 1)));
-    let plan = scene.plan();
-    assert_eq!(plan.order.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["esx-02"], "{:#?}", plan.findings);
-    let [left] = plan.not_acted.as_slice() else { panic!("{:#?}", plan.not_acted) };
-    assert_eq!((left.host.as_str(), left.reason), ("esx-01", Reason::Unknown));
-    let said = said(&plan, "PW-GUEST-01");
-    assert!(said.contains("train-1 may be a node of k8s-train, which cannot be read: connection refused"), "{said}");
-    assert!(!said.contains("serve-1 may"), "{said}");
-}
-
-/// Case A27: a pool changes from passthrough to vGPU while guests carry the bare-metal driver.
-#[test]
-fn a27_a_change_of_the_guest_driver_is_said_where_nodes_are() {
-    let finding = |plan: &Plan| plan.findings.iter().any(|finding| finding.id.0 == "PW-NODE-10");
-    let plan = altered(|_| {});
-    assert!(finding(&plan));
-    let uncordons = plan.hosts[0].steps.iter().position(|step| step.does.starts_with("uncordon")).unwrap();
-    let validates = plan.hosts[0].steps.iter().position(|step| step.does.starts_with("validate")).unwrap();
-    assert!(validates < uncordons);
-    // One size to another: the same driver.
-    let same = altered(|scene| {
-        crate::support::seen::set_gpu(&mut scene.vms.leaving, 0x5e, &Set::Same);
-        known(&mut scene.vms.leaving.vms).retain(|vm| vm.name != Fact::Known("old".into()));
-    });
-    assert_eq!(same.hosts.len(), 1);
-    assert!(!finding(&same), "{:?}", ids(&same));
-    // To passthrough, with a node whose VM has no GPU device of it any more.
-    let back = altered(|scene| scene.vms.pool.gpus[0].mode.value = passthrough(None));
-    assert!(finding(&back), "{:?}", ids(&back));
 }
 
 #[test]
@@ -553,20 +419,6 @@ fn a_node_with_our_mark_is_ours_and_any_other_holds_the_host() {
     assert!(!words.contains(&"cordon serve-1".to_owned()) && words.contains(&"drain serve-1".to_owned()), "{words:?}");
     let held = altered(|scene| scene.node("web").mark = Fact::Known(raw(&mark("web"))));
     assert_eq!(held.not_acted[0].reason, Reason::Held, "moving on does not make it ours");
-}
-
-#[test]
-fn a_host_whose_node_is_not_ready_is_out_of_service() {
-    let mut scene = Scene::new();
-    let rules = scene.vms.pool.guests.clone();
-    let why = |scene: &Scene| out_of_service(&record("esx-01", scene.vms.leaving.clone()), &rules);
-    assert_eq!(why(&scene), None);
-    scene.node("train-1").ready = Fact::unknown("NodeStatusUnknown");
-    assert_eq!(why(&scene).as_deref(), Some("not Ready: train-1 of k8s-train"));
-    assert_eq!(out_of_service(&record("esx-01", scene.vms.leaving.clone()), &rules[..1]), None, "of another pool");
-    // What was left off on purpose is not down by accident.
-    find(&mut scene.vms.leaving, "train-1").power = Fact::Known(PowerState::Off);
-    assert_eq!(why(&scene), None);
 }
 
 /// Nothing says what such a node has to offer, so nothing is expected of it after its move.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use poolwright::model::{NodeMark, NodePhase};
+use poolwright::model::{Fact, NodeMark, NodePhase};
 use poolwright::plan::Plan;
 use poolwright::rollout::{self, Compensation, Event, Exit, HostPhase, Outcome, RunState, Signal, Stage, StepKind};
 use serde_json::Value;
@@ -25,6 +25,8 @@ pub const NODES: &str = "[{name: vm-1, host: esx-01, power: on, migrate: false, 
 pub struct Nodes {
     pub clusters: &'static str,
     pub vms: &'static str,
+    /// `vms` of the pool.
+    pub may: &'static str,
     /// More keys of the world.
     pub world: &'static str,
     /// `rollout` of the pool.
@@ -41,6 +43,7 @@ impl Default for Nodes {
         Self {
             clusters: CLUSTERS,
             vms: NODES,
+            may: "{mayStop: [{guest: k8s-a}, {guest: k8s-b}]}",
             world: "faults: []",
             rollout: "maxUnavailable: 1, maxReboots: 2",
             expect: 1,
@@ -55,7 +58,7 @@ const JOB: &str = "{template: {file: templates/cuda-vector-add.yaml, set: {image
 
 impl Nodes {
     pub fn lab(&self) -> Lab {
-        let Self { clusters, vms, world, rollout, expect, timeout, to } = self;
+        let Self { clusters, vms, may, world, rollout, expect, timeout, to } = self;
         let guest = |name: &str| {
             format!(
                 "{{cluster: {name}, expect: {{resource: nvidia.com/gpu, perNode: {expect}}}, \
@@ -68,7 +71,7 @@ impl Nodes {
             names: "esx-01",
             to,
             vms,
-            may: "{mayStop: [{guest: k8s-a}, {guest: k8s-b}]}",
+            may,
             world: leak(format!("{world}\n  guests: [{clusters}]")),
             site: "guests: [{name: k8s-a, kubeconfig: \"file:KUBECONFIG\", context: k8s-a}, \
                    {name: k8s-b, kubeconfig: \"file:KUBECONFIG\", context: k8s-b}]",
@@ -531,4 +534,35 @@ async fn a_cluster_that_only_starts_is_asked_again_and_a_signal_ends_the_asking(
     assert_eq!(state.exit(), Exit::Interrupted);
     are_free(&lab);
     assert_eq!((marker(&lab, 1), ours(&lab)), (String::new(), Vec::new()));
+
+/// gpu-a runs on vm-1 and names the machine of vm-9, as after a clone; the pool selects VMs by their names.
+#[tokio::test(start_paused = true)]
+async fn a_ready_node_that_names_a_vm_that_is_off_may_be_any_vm_that_is_no_node() {
+    let nodes = |power: &str| {
+        let vms = format!(
+            "[{{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{{vgpu: nvidia_h100l-23c}}], \
+               node: {{cluster: k8s-a, name: gpu-a, providerId: missing, systemUUID: {{of: vm-9}}}}}}, \
+              {{name: vm-9, host: esx-02, power: {power}}}]"
+        );
+        Nodes { vms: Box::leak(vms.into_boxed_str()), may: "{mayStop: [{name: \"vm-*\"}]}", ..Nodes::default() }
+    };
+    let plan = nodes("off").lab().plan().await;
+    assert_eq!(plan.hosts.len(), 0, "{:#?}", plan.hosts);
+    let said = plan.findings.iter().find(|finding| finding.id.0 == "PW-NODE-02").unwrap();
+    assert_eq!(said.message, "vm-1 may be a node of k8s-a: where gpu-a runs is not known");
+    assert_eq!(said.evidence, ["gpu-a: it is Ready, and the VM that it names, vm-9, does not run"]);
+    // While vm-9 runs, nobody can see that it is not gpu-a; a visit looks again.
+    let (lab, plan) = nodes("on").planned().await;
+    let fleet = lab.connect().await;
+    let roster = fleet.roster().await.unwrap();
+    let seen = fleet.facts(&roster.hosts).await;
+    let vms = seen.hosts.values().flat_map(|record| record.view.as_ref().unwrap().vms.known().unwrap());
+    let other = vms.into_iter().find(|vm| vm.name == Fact::Known("vm-9".into())).unwrap();
+    let task = fleet.vcenter().power_off(&other.moref).await.unwrap();
+    fleet.vcenter().wait_task(&task, Duration::from_secs(60), |_| {}).await.unwrap();
+    let state = lab.apply(&plan).await.unwrap();
+    assert_ne!(state.exit(), Exit::Done, "{state:#?}");
+    assert!(!ours(&lab).iter().any(|(call, _)| call == "ShutdownGuest"), "{:#?}", ours(&lab));
+    let held = format!("{:?}", host_of(&state, 1));
+    assert!(held.contains("vm-1 may be a node of k8s-a"), "{held}");
 }
