@@ -90,6 +90,10 @@ impl Run<'_> {
             if waiting_for.is_empty() {
                 if good.get_or_insert_with(|| Deadline::of(stable_for)).passed() {
                     self.write_node_gate(host, &lines)?;
+                    if rules.validate.is_empty() {
+                        // No Job comes after it.
+                        self.passed.insert(node.clone());
+                    }
                     return Ok(Gate::Passed(lines.into_iter().map(said).collect()));
                 }
                 waiting_for.push(format!("the node {node} to stay so for {} s", stable_for.as_secs()));

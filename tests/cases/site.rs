@@ -8,6 +8,7 @@ use poolwright::rollout::{self, Exit};
 
 use crate::support::lab::{DIRECT, Lab, PASSWORD, USER};
 use crate::support::look::{self, Gpu};
+use crate::support::nodes;
 use crate::support::person;
 use crate::support::replay::Replay;
 
@@ -64,8 +65,16 @@ pub struct Guest {
     pub spec: String,
     /// DRS leaves it alone.
     pub pinned: bool,
+    /// The guest cluster that it is a node of: `k8s-a` or `k8s-b`, whose node has another name than the VM.
+    pub node: Option<&'static str>,
     pub becomes: Becomes,
 }
+
+/// The guest clusters of a site whose VMs are nodes. Pods of `web` have another place to go.
+const CLUSTERS: &str = "[{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+      workloads: [{name: web, replicas: 2, gpu: 1, pdb: {minAvailable: 1}}]}, \
+    {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}], \
+      workloads: [{name: agent, kind: daemonSet}]}]";
 
 /// The site: hosts `esx-01`, `esx-02` … of a pool, and a stranger in the same cluster, in no pool, whose GPUs
 /// are as those were.
@@ -102,9 +111,13 @@ impl<'a> Site<'a> {
         let vms: Vec<String> = self
             .vms
             .iter()
-            .map(|Guest { name, spec, becomes, .. }| {
+            .map(|Guest { name, spec, becomes, node, .. }| {
                 let power = if *becomes == Becomes::Nothing { "off" } else { "on" };
-                format!("{{name: {name}, host: esx-01, power: {power}, memoryGiB: 16, {spec}}}")
+                let node = node.map(|cluster| {
+                    format!(", node: {{cluster: {cluster}, name: node-{name}, boot: {{ready: 1m, gpus: 3m}}}}")
+                });
+                let node = node.unwrap_or_default();
+                format!("{{name: {name}, host: esx-01, power: {power}, memoryGiB: 16, {spec}{node}}}")
             })
             .collect();
         let pinned = self.vms.iter().filter(|vm| vm.pinned);
@@ -130,6 +143,7 @@ spec:
     options: {{vgpu.hotmigrate.enabled: "true"}}
   readings: {readings}
   {world}
+  guests: {clusters}
   datacenters:
     - path: /Prod/DC1
       clusters:
@@ -151,10 +165,31 @@ spec:
 "#,
             mode = self.from.yaml,
             vms = vms.join(", "),
+            clusters = if self.has_nodes() { CLUSTERS } else { "[]" },
         )
     }
 
+    fn has_nodes(&self) -> bool {
+        self.vms.iter().any(|vm| vm.node.is_some())
+    }
+
     fn documents(&self) -> String {
+        let (sites, pools) = match self.has_nodes() {
+            true => {
+                let site = |name| format!("{{name: {name}, kubeconfig: \"file:KUBECONFIG\", context: {name}}}");
+                // A Job on the nodes of one cluster, and none on those of the other.
+                let job = ", validate: [{template: {file: templates/cuda-vector-add.yaml, set: {image: a}}}]";
+                let pool = |name, jobs| {
+                    let expect = "{resource: nvidia.com/gpu, perNode: 1}";
+                    format!("{{cluster: {name}, expect: {expect}, drain: {{timeout: 20m}}{jobs}}}")
+                };
+                (
+                    format!("guests: [{}, {}]", site("k8s-a"), site("k8s-b")),
+                    format!("guests: [{}, {}]", pool("k8s-a", job), pool("k8s-b", "")),
+                )
+            }
+            false => (String::new(), String::new()),
+        };
         let Self { model, select, gpus, .. } = self;
         format!(
             r#"
@@ -165,6 +200,7 @@ spec:
   vcenter: {{address: vc.lab, credentials: {{user: {USER}, password: "env:LAB"}}}}
   pace: {{hostStable: 20s}}
   shell: {shell}
+  {sites}
 ---
 apiVersion: poolwright/v1
 kind: GpuPool
@@ -176,6 +212,7 @@ spec:
   gpus: [{{select: {select}, mode: {mode}}}]
   vms: {{mayStop: [{{name: "keep-*"}}, {{name: "late-*"}}], onMismatch: leaveOff}}
   rollout: {{maxUnavailable: 1, maxReboots: 2}}
+  {pools}
 "#,
             mode = self.to.yaml,
             shell = if self.way == Way::Ssh { DIRECT } else { "{way: handoff}" },
@@ -222,6 +259,7 @@ spec:
         look::assert_shells_as_before(case, lab);
         look::assert_only_managed(case, lab, &plan);
         look::assert_within_bounds(case, lab, &plan);
+        nodes::assert_as_planned(case, lab, &plan);
         if plan.hosts.iter().any(|host| host.host.name.as_str() == "esx-01") {
             self.assert_vms(case, lab);
         }

@@ -8,11 +8,11 @@ use poolwright::rollout::{Exit, HostPhase};
 use super::site::{Becomes, Guest, MIG, Site, TRANSITIONS, Way};
 use crate::support::lab::USER;
 use crate::support::readings;
-use crate::support::{look, person};
+use crate::support::{look, nodes, person};
 
 /// A VM as every transition has it.
 fn vm(name: &str, becomes: Becomes, spec: impl Into<String>) -> Guest {
-    Guest { name: name.to_owned(), spec: spec.into(), pinned: false, becomes }
+    Guest { name: name.to_owned(), spec: spec.into(), pinned: false, node: None, becomes }
 }
 
 /// Types of vGPU of a model: half of it, a quarter, one of which fewer fit beside others of another size, and
@@ -57,29 +57,36 @@ fn passed(name: &str, becomes: Becomes) -> Guest {
     vm(name, becomes, format!("devices: [{{dynamicDirectPath: train}}], {extra}"))
 }
 
-/// VMs of every fate: with a GPU and without, as far as the two modes have them.
+/// The VM is a node of this guest cluster.
+fn node(cluster: &'static str, vm: Guest) -> Guest {
+    Guest { node: Some(cluster), ..vm }
+}
+
+/// VMs of every fate: with a GPU and without, nodes of two clusters, as far as the two modes have them.
 fn guests(model: &str, (from, to): (usize, usize)) -> Vec<Guest> {
     use Becomes::{LeftOff, Moves, Nothing, Stops};
     let [half, quarter, odd, small] = types(model);
     let mut guests = vec![vm("web-1", Moves, "moveTakes: 90s"), vm("off-1", Nothing, "folder: lab")];
-    let moves = |vgpu: &str| vm("serve-1", Moves, format!("devices: [{{vgpu: {vgpu}}}]"));
+    let moves = |vgpu: &str| node("k8s-b", vm("serve-1", Moves, format!("devices: [{{vgpu: {vgpu}}}]")));
+    let late = |vgpu: &str| node("k8s-a", stays("late-1", LeftOff, vgpu));
     let [third, seventh] = mig_types(model);
     match (from, to) {
-        (MIG, _) => guests.extend([moves(third), stays("late-1", LeftOff, seventh)]),
-        (1 | 2, MIG) => guests.extend([moves(&quarter), stays("late-1", LeftOff, &quarter)]),
-        (0, _) => guests.push(passed("late-1", LeftOff)),
-        (_, 0) => guests.extend([moves(&quarter), stays("late-1", LeftOff, &quarter)]),
+        (MIG, _) => guests.extend([moves(third), late(seventh)]),
+        (1 | 2, MIG) => guests.extend([moves(&quarter), late(&quarter)]),
+        (0, _) => guests.push(node("k8s-a", passed("late-1", LeftOff))),
+        (_, 0) => guests.extend([moves(&quarter), late(&quarter)]),
         // Of this size fewer fit where sizes may differ: five on the one GPU, four of them afterwards.
         (1, _) => {
-            guests.extend((1..5).map(|n| stays(&format!("keep-vgpu-{n}"), Stops, &odd)));
-            guests.push(stays("late-1", LeftOff, &odd));
+            let keep = |n| stays(&format!("keep-vgpu-{n}"), Stops, &odd);
+            guests.extend([node("k8s-a", keep(1)), node("k8s-b", keep(2)), node("k8s-a", keep(3)), keep(4)]);
+            guests.push(late(&odd));
         }
         // Three sizes on two GPUs, of which each has one afterwards.
         _ => guests.extend([
             moves(&quarter),
-            stays("keep-vgpu-1", Stops, &half),
-            stays("keep-vgpu-2", Stops, &quarter),
-            stays("late-1", LeftOff, &small),
+            node("k8s-a", stays("keep-vgpu-1", Stops, &half)),
+            node("k8s-b", stays("keep-vgpu-2", Stops, &quarter)),
+            late(&small),
         ]),
     }
     guests.push(Guest { pinned: true, ..vm("keep-1", Stops, "shutdownTakes: 70s") });
@@ -297,7 +304,8 @@ async fn a_bound_that_the_world_breaks_is_noticed() {
     let lab = site.lab();
     let plan = lab.plan().await;
     let plan = site.apply("as planned", &lab, plan).await;
-    let lower: [fn(&mut Plan); 6] = [
+    let lower: [fn(&mut Plan); 7] = [
+        |plan| plan.hosts[0].bounds.nodes.clear(),
         |plan| plan.hosts[0].bounds.stops = 1,
         |plan| plan.hosts[0].bounds.moves = 1,
         |plan| plan.hosts[0].reboots.most = 0,
@@ -308,7 +316,10 @@ async fn a_bound_that_the_world_breaks_is_noticed() {
     for (nth, lower) in lower.into_iter().enumerate() {
         let mut tight = plan.clone();
         lower(&mut tight);
-        let look = std::panic::AssertUnwindSafe(|| look::assert_within_bounds("too tight", &lab, &tight));
+        let look = std::panic::AssertUnwindSafe(|| {
+            look::assert_within_bounds("too tight", &lab, &tight);
+            nodes::assert_as_planned("too tight", &lab, &tight);
+        });
         assert!(std::panic::catch_unwind(look).is_err(), "{nth}");
     }
 }

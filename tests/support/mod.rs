@@ -3,6 +3,7 @@
 
 pub mod lab;
 pub mod look;
+pub mod nodes;
 pub mod pairwise;
 mod peer;
 pub mod person;
