@@ -116,7 +116,24 @@ pub fn read(path: &str, bytes: &[u8]) -> (Vec<RawDocument>, Vec<Problem>) {
             }
         }
     }
+    if documents.is_empty() && looks_like_template(&source) {
+        problems.truncate(1);
+        for problem in &mut problems {
+            problem.message = "no document; it looks like the template of a Job".to_owned();
+            problem.hint = TEMPLATE.to_owned();
+        }
+    }
     (documents, problems)
+}
+
+/// Where templates belong.
+const TEMPLATE: &str = "a file that a pool names as `template: {file: …}` is passed over here, by the same path; keep \
+                        other templates out of the folders of documents";
+
+/// Whether the mistakes of a file are those of a template: it has variables, or is a Job.
+fn looks_like_template(source: &Source) -> bool {
+    let text = source.text();
+    !text.contains(API_VERSION) && (text.contains("{{") || text.lines().any(|line| line.trim_end() == "kind: Job"))
 }
 
 fn problem(source: &Source, spot: Spot, message: String, hint: String) -> Problem {

@@ -74,7 +74,8 @@ pub struct ValidateWish {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateWish {
     /// The file: one `batch/v1` Job as YAML, with variables as `{{ image }}`. `{{ resource }}` and
-    /// `{{ perNode }}` are those of `expect`. The path is relative to the working directory.
+    /// `{{ perNode }}` are those of `expect`. The path is relative to the working directory. In a folder of
+    /// documents the file is none of them.
     pub file: At<String>,
     /// Its other variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

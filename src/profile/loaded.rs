@@ -1,5 +1,6 @@
 //! Files to documents.
 
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::document::{self, Document, Kind, Problem, RawDocument, Snippet, Source};
@@ -31,7 +32,8 @@ impl Loaded {
     }
 }
 
-/// Reads files: each its path, as the user gave it, and its bytes. Does no I/O.
+/// Reads files: each its path, as the user gave it, and its bytes. Does no I/O. A file that a pool names as a template
+/// is no document, though it lies among them: what is wrong with it as one is not told.
 pub fn load(files: &[(String, Vec<u8>)]) -> Loaded {
     let mut loaded = Loaded::default();
     for (path, bytes) in files {
@@ -63,6 +65,15 @@ pub fn load(files: &[(String, Vec<u8>)]) -> Loaded {
             loaded.problems.extend(problems);
         }
     }
+    let templates: Vec<String> = loaded.templates().into_iter().map(str::to_owned).collect();
+    let is_template = |file: &str| templates.iter().any(|named| is_same_path(named, file));
+    loaded.problems.retain(|problem| !is_template(&problem.place.file));
     loaded.problems.sort_by(|a, b| a.place.cmp(&b.place));
     loaded
+}
+
+/// Whether two paths name one file, as far as their words tell: `./a/b` is `a/b`.
+fn is_same_path(one: &str, other: &str) -> bool {
+    let plain = |path| Path::new(path).components().filter(|part| *part != Component::CurDir).collect::<PathBuf>();
+    plain(one) == plain(other)
 }

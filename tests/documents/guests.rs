@@ -61,6 +61,33 @@ fn all_wrong(cases: &[(&str, Loaded)]) -> String {
     text
 }
 
+/// Whoever keeps templates beside the documents may.
+#[test]
+fn a_template_among_the_documents_is_no_document() {
+    let named = |file: &str| {
+        let template = format!("{{template: {{file: {file}, set: {{image: a}}}}}}");
+        let expect = "expect: {resource: nvidia.com/gpu, perNode: 2}";
+        pool("a", &[&format!("guests: [{{cluster: k8s-serve, {expect}, validate: [{template}]}}]")])
+    };
+    let job = "apiVersion: batch/v1\nkind: Job\nmetadata: {namespace: default}\nspec: {}\n";
+    let beside = |file: &str, text: &str| {
+        let pool = named(file);
+        super::load(&[("docs/site.yaml", SITE), ("docs/p.yaml", &pool), ("./docs/templates/x.yaml", text)])
+    };
+    for text in [vector_add().as_str(), job] {
+        assert_eq!(problems(&beside("docs/templates/x.yaml", text).problems), "");
+        // Not named, or by another path.
+        for other in ["templates/x.yaml", "docs/templates/y.yaml"] {
+            let said = problems(&beside(other, text).problems);
+            assert_eq!(said.matches("it looks like the template of a Job").count(), 1, "{said}");
+            assert!(said.contains("x.yaml") && said.contains("a file that a pool names"), "{said}");
+        }
+    }
+    // A document that is broken is told as one.
+    let broken = SITE.replace("metadata: {name: lab}", "metadata: {name: {{ lab }}}");
+    assert!(!problems(&super::load(&[("site.yaml", &broken)]).problems).contains("template"));
+}
+
 #[test]
 fn what_pools_say_wrong_of_guests() {
     let of = |lines: &[&str]| load(SITE, &[pool("a", lines)], &[]);
