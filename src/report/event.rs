@@ -31,11 +31,8 @@ fn what(event: &Event) -> Option<Text> {
         }),
         Event::HostHeld { why } => toned(Tone::Warn, format!("held: {why}")),
         Event::VisitPlanned { visit, facts, .. } => {
-            let steps = tally(visit.steps.iter().map(|step| StepKind::from(step).to_string()));
-            let steps: Vec<String> =
-                steps.into_iter().map(|(step, n)| if n > 1 { format!("{n} x {step}") } else { step }).collect();
             let closed = if facts.in_maintenance == Fact::Known(true) { ", in maintenance mode" } else { "" };
-            let steps = if steps.is_empty() { "nothing to do".to_owned() } else { steps.join(", ") };
+            let steps = StepKind::in_words(&visit.steps);
             plain(format!("{steps} ({} expected{closed})", words::count(visit.reboots.expected as usize, "reboot")))
         }
         Event::VisitReplanned { why, .. } => plain(format!("planned again: {why}")),
@@ -119,18 +116,6 @@ fn subject(step: &Step) -> Option<String> {
         | Step::UncordonNode { node, .. } => Some(node.to_string()),
         _ => None,
     }
-}
-
-/// Words with how often they follow each other.
-fn tally(words: impl Iterator<Item = String>) -> Vec<(String, usize)> {
-    let mut tally: Vec<(String, usize)> = Vec::new();
-    for word in words {
-        match tally.last_mut().filter(|(last, _)| *last == word) {
-            Some((_, times)) => *times += 1,
-            None => tally.push((word, 1)),
-        }
-    }
-    tally
 }
 
 fn left_as_words(left_as: &LeftAs) -> String {

@@ -26,21 +26,26 @@ pub fn findings(paper: &mut Paper, findings: &[Finding], again: &Again) {
 }
 
 /// Findings with what could not be told of one thing, for one cause, as one: a property that cannot
-/// be read leaves many rules unchecked. The id of each further rule stands behind its words.
+/// be read leaves many rules unchecked. The id of each further rule stands behind its words, with its severity where
+/// that is less.
 fn merged(findings: &[Finding]) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
     for finding in findings {
         let rest = finding.message.strip_prefix(UNTOLD);
         let first = merged.iter_mut().find(|first| {
             first.message.starts_with(UNTOLD)
-                && first.severity == finding.severity
                 && first.subject == finding.subject
                 && first.evidence == finding.evidence
                 && first.place == finding.place
                 && first.accepted == finding.accepted
         });
         match (rest, first) {
-            (Some(title), Some(first)) => first.message.push_str(&format!("; {title} ({})", finding.id)),
+            (Some(title), Some(first)) if first.severity == finding.severity => {
+                first.message.push_str(&format!("; {title} ({})", finding.id));
+            }
+            (Some(title), Some(first)) => {
+                first.message.push_str(&format!("; {title} ({}, {})", finding.id, finding.severity));
+            }
             _ => merged.push(finding.clone()),
         }
     }
@@ -132,13 +137,15 @@ mod tests {
             untold(&Rule::GPU_MODEL, "esx-1", "no privilege"),
             untold(&Rule::GPU_COUNT, "esx-2", "no privilege"),
             untold(&Rule::HOST_BUSY, "esx-1", "no answer"),
+            untold(&Rule::GPU_UNCOVERED, "esx-1", "no privilege"),
         ];
         let mut paper = Paper::new();
         findings(&mut paper, &all, &Again::default());
         insta::assert_snapshot!(paper.render(false), @"
         Findings
           error   PW-GPU-02  esx-1: cannot be told, and counts as if so: another number of GPUs than the
-                             pool's; a GPU of another model than the pool's (PW-GPU-01)
+                             pool's; a GPU of another model than the pool's (PW-GPU-01); GPUs of the host
+                             that no group of the pool selects (PW-GPU-08, info)
                              seen: no privilege
                              hint: see why
           error   PW-GPU-02  esx-2: cannot be told, and counts as if so: another number of GPUs than the

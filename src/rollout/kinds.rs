@@ -101,6 +101,26 @@ impl fmt::Display for StepKind {
     }
 }
 
+impl StepKind {
+    /// Steps in a row, those of one kind that follow each other with their number: `cordon 2 nodes, reboot`.
+    pub fn in_words(steps: &[Step]) -> String {
+        let runs = steps.chunk_by(|one, other| Self::from(one) == Self::from(other));
+        let words: Vec<String> = runs.filter_map(|run| Some(Self::from(run.first()?).times(run.len()))).collect();
+        if words.is_empty() { "nothing to do".to_owned() } else { words.join(", ") }
+    }
+
+    fn times(self, number: usize) -> String {
+        let once = self.to_string();
+        if number == 1 {
+            return once;
+        }
+        match once.split_once(" a ") {
+            Some((does, noun)) => format!("{does} {number} {noun}s"),
+            None => format!("{number} x {once}"),
+        }
+    }
+}
+
 /// How far a visit is: the phase of its running step (DESIGN §6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

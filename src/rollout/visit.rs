@@ -146,12 +146,12 @@ impl Run<'_> {
             };
             let outlook: Vec<Step> = left.collect();
             if next.steps != outlook {
-                let why = format!("read again after the reboot: {}", words(&next.steps));
+                let why = format!("read again after the reboot: {}", StepKind::in_words(&next.steps));
                 self.rec.host(&host.host.name, Event::VisitReplanned { why, visit: next.clone() })?;
             }
             visit = next;
         }
-        let why = format!("it was planned {PLANS} times and still asks for: {}", words(&visit.steps));
+        let why = format!("it was planned {PLANS} times and still asks for: {}", StepKind::in_words(&visit.steps));
         self.hold(host, Held::Refused(Refusal::Blocked(why))).await
     }
 
@@ -360,13 +360,6 @@ fn is_as_wished(host: &HostPlan, record: &HostRecord) -> bool {
     decisive.peek().is_some()
         && decisive.all(|line| line.verdict.opens())
         && (host.stays_in_maintenance || view.in_maintenance == Fact::Known(false))
-}
-
-fn words(steps: &[Step]) -> String {
-    if steps.is_empty() {
-        return "nothing is left to do".to_owned();
-    }
-    steps.iter().map(|step| StepKind::from(step).to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The nodes that VMs of a host are.
