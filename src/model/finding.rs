@@ -255,6 +255,7 @@ rules! {
     NODE_SICK = ("PW-NODE-09", Warning, false, "a node offers less than the pool expects, before anything is done");
     NODE_DRIVER = ("PW-NODE-10", Warning, false, "the class of the guest driver changes under nodes");
     NODE_ELSEWHERE = ("PW-NODE-11", Info, false, "a VM is stopped as no node, and a guest cluster has nodes on no VM that was read");
+    NODE_OUT = ("PW-NODE-12", Warning, false, "nodes of a host that is as wished give no service, or less than they should");
     // PW-POOL-01 was *MIG-backed vGPU is not rolled out yet*.
     POOL_BUDGET = ("PW-POOL-02", Error, false, "as many hosts are unavailable as the pool allows");
     POOL_NO_CHANGE_ROOM = ("PW-POOL-03", Warning, false, "more GPUs of the pool are out of service than one host's at the worst moment");

@@ -82,6 +82,9 @@ impl Rule {
             "PW-NODE-10" => {
                 "have the guests' driver and operator follow the mode: nodes are validated before they are uncordoned"
             }
+            "PW-NODE-12" => {
+                "see why: one that nobody works on may be uncordoned once its GPUs are proven; one that was left off needs a VM that fits; Jobs of a run that was given up stay until somebody deletes them"
+            }
             "PW-POOL-02" => "bring the unavailable hosts back, or raise `rollout.maxUnavailable`",
             "PW-POOL-03" => "bring those hosts back first if the capacity is needed",
             "PW-SHELL-01" => "end lockdown mode for the change, or leave `shell` out of the Site: a person then types",

@@ -12,8 +12,8 @@ use super::sheet::Sheet;
 use super::vms::Fates;
 use super::work::{Vms, Work};
 use super::{
-    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, node_check, outline,
-    shell_findings, vm_findings,
+    Bounds, GpuSetting, HostPlan, HostTarget, Impact, Memory, Reboots, SlowFacts, driver, node_check, node_findings,
+    outline, shell_findings, vm_findings,
 };
 use crate::model::{
     DesiredPool, Fact, Finding, FoundInMaintenance, GraphicsType, HostFaultKind, HostPin, HostRecord, HostView, Marker,
@@ -114,6 +114,7 @@ fn read(sheet: &mut Sheet, record: &HostRecord, view: &HostView, context: &Conte
         _ => None,
     };
     if work.as_ref().is_some_and(Work::is_empty) {
+        node_findings::out(sheet, view, &context.around.near(&record.host, view));
         return Outcome::Converged;
     }
     // What the host needs is not known: that counts as the most that it may need.

@@ -71,7 +71,7 @@ pub use setting::GpuSetting;
 pub use sheet::UNTOLD;
 pub use step::{Change, GraphicsChange, NodeEnd, PassthruChange, Step};
 pub use types::{
-    Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NotActed, Outline, Plan, PoolCapacity,
-    Reason, Reboots, SlowFacts, SlowGpu,
+    Capacity, GpuTarget, HostPlan, HostTarget, Impact, Input, Limits, Minutes, NodeOut, NotActed, Outline, Plan,
+    PoolCapacity, Reason, Reboots, SlowFacts, SlowGpu,
 };
 pub use visit::{Refusal, Visit, is_as_planned, visit, waits_for_reboot};

@@ -4,21 +4,36 @@ use std::collections::BTreeMap;
 
 use super::blocks::vm_name;
 use super::vms::{Against, Scene};
-use crate::model::{Fact, HostView, NodeRef, NodeView, Rule, VmView};
+use crate::model::{Fact, GuestRules, HostView, NodeRef, NodeView, Rule, VmView};
 
-/// What is against the host being closed with this VM on it, whatever becomes of the VM.
-pub(super) fn any_way(vm: &VmView, scene: &Scene) -> Vec<Against> {
-    let name = vm_name(vm);
-    match &vm.node {
-        Fact::Unknown { why } => vec![against(&Rule::NODE_IDENTITY, format!("{name}: which node it is: {why}"))],
-        Fact::Absent => unread(&name, scene),
-        Fact::Known(node) => marked(&name, node, scene).into_iter().collect(),
+/// A VM that is no node may be one of a cluster that cannot be read, whatever becomes of it: what is against the host
+/// being closed, for each such cluster.
+pub(super) fn unread(on: Vec<&VmView>, scene: &Scene) -> Vec<Against> {
+    let mut names: Vec<String> = on.into_iter().filter(|vm| vm.node == Fact::Absent).map(vm_name).collect();
+    names.sort();
+    if names.is_empty() {
+        return Vec::new();
     }
+    let may_be = if names.len() == 1 { "a node" } else { "nodes" };
+    let against = |(rules, why): (&GuestRules, &str)| {
+        let (names, cluster) = (names.join(", "), &rules.cluster);
+        against(&Rule::GUEST_UNREAD, format!("{names} may be {may_be} of {cluster}, which cannot be read: {why}"))
+    };
+    away(scene).map(against).collect()
+}
+
+/// The guest clusters of the pool that cannot be read, and why.
+fn away<'a>(scene: &'a Scene) -> impl Iterator<Item = (&'a GuestRules, &'a str)> {
+    scene.guests.iter().filter_map(|rules| match scene.near.guests.get(&rules.cluster.value) {
+        Some(Fact::Known(_)) => None,
+        Some(Fact::Unknown { why }) => Some((rules, why.as_str())),
+        Some(Fact::Absent) | None => Some((rules, "it was not asked")),
+    })
 }
 
 /// Whether the VM may be a node of a cluster that cannot be read.
 pub(super) fn is_untold(vm: &VmView, scene: &Scene) -> bool {
-    vm.node == Fact::Absent && !unread("", scene).is_empty()
+    vm.node == Fact::Absent && away(scene).next().is_some()
 }
 
 /// What is against this VM being stopped. What somebody accepted when the plan was made is not.
@@ -46,20 +61,6 @@ pub(super) fn acceptable(view: &HostView) -> BTreeMap<String, Vec<NodeRef>> {
 
 fn against(rule: &'static Rule, why: String) -> Against {
     Against { rule, why, seen: Vec::new() }
-}
-
-/// A VM that is no node may be one of a cluster that cannot be read.
-fn unread(name: &str, scene: &Scene) -> Vec<Against> {
-    let unread = scene.guests.iter().filter_map(|rules| {
-        let why = match scene.near.guests.get(&rules.cluster.value) {
-            Some(Fact::Known(_)) => return None,
-            Some(Fact::Unknown { why }) => why.as_str(),
-            Some(Fact::Absent) | None => "it was not asked",
-        };
-        let message = format!("{name} may be a node of {}, which cannot be read: {why}", rules.cluster);
-        Some(against(&Rule::GUEST_UNREAD, message))
-    });
-    unread.collect()
 }
 
 /// A VM that is no node may be one whose machine is not known, or one of its name.
@@ -94,7 +95,7 @@ fn is_named(vm: &VmView, node: &str) -> bool {
 }
 
 /// The mark of another run, of whatever age.
-fn marked(name: &str, node: &NodeView, scene: &Scene) -> Option<Against> {
+pub(super) fn marked(name: &str, node: &NodeView, scene: &Scene) -> Option<Against> {
     if scene.ours.iter().any(|own| own.node == node.node) {
         return None;
     }

@@ -1,15 +1,15 @@
 //! What is good to know of the nodes of a host that is to be closed.
 
 use super::around::Near;
-use super::blocks::{powered_on_vms, vm_name};
+use super::blocks::vm_name;
 use super::device::Gap;
+use super::fleet::{nodes_out, offers_less};
 use super::sheet::Sheet;
 use super::{Fate, HostTarget, VmFate};
 use crate::model::{DesiredPool, Fact, Finding, GraphicsType, HostView, Mode, NodeView, Observed, Rule, are, counted};
 
 /// Findings on the nodes that these fates are about.
 pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarget>, near: &Near, fates: &[VmFate]) {
-    untold(sheet, view);
     elsewhere(sheet, near, fates);
     let node = |fate: &VmFate| {
         let vm = view.vms.known()?.iter().find(|vm| vm.moref == fate.vm)?;
@@ -83,14 +83,16 @@ fn elsewhere(sheet: &mut Sheet, near: &Near, fates: &[VmFate]) {
 const NAMED: usize = 5;
 
 /// Where it cannot be told which node a VM is, nothing of these can be.
-fn untold(sheet: &mut Sheet, view: &HostView) {
-    let rules =
-        [&Rule::NODE_CORDONED, &Rule::NODE_LEFT_OFF, &Rule::NODE_SICK, &Rule::NODE_DRIVER, &Rule::NODE_ELSEWHERE];
-    for vm in powered_on_vms(view).unwrap_or_default() {
-        if let Fact::Unknown { why } = &vm.node {
-            sheet.unread(&rules, &Gap { what: format!("which node {} is", vm_name(vm)), why: why.clone() });
-        }
-    }
+pub(super) fn untold(sheet: &mut Sheet, gap: &Gap) {
+    let rules = [
+        &Rule::NODE_IDENTITY,
+        &Rule::NODE_CORDONED,
+        &Rule::NODE_LEFT_OFF,
+        &Rule::NODE_SICK,
+        &Rule::NODE_DRIVER,
+        &Rule::NODE_ELSEWHERE,
+    ];
+    sheet.unread(&rules, gap);
 }
 
 /// How the node of a VM ends.
@@ -106,13 +108,7 @@ fn end(fate: &VmFate) -> &'static str {
 fn sick(sheet: &mut Sheet, stopped: &[&NodeView]) {
     let short = |node: &&NodeView| {
         let rules = sheet.pool.guests.iter().find(|rules| rules.cluster.value == node.node.cluster)?;
-        let (resource, expected) = (&rules.expect.resource, u64::from(rules.expect.per_node.value));
-        match node.count(resource) {
-            Fact::Known(now) if now >= expected => None,
-            Fact::Known(now) => Some(format!("{}: allocatable {resource} {now}, expected {expected}", node.node)),
-            Fact::Absent => Some(format!("{}: it tells no allocatable {resource}", node.node)),
-            Fact::Unknown { why } => Some(format!("{}: {why}", node.node)),
-        }
+        Some(format!("{}: {}", node.node, offers_less(node, rules)?))
     };
     let lines: Vec<String> = stopped.iter().filter_map(short).collect();
     if !lines.is_empty() {
@@ -121,6 +117,48 @@ fn sick(sheet: &mut Sheet, stopped: &[&NodeView]) {
         finding.evidence = lines;
         sheet.add(finding);
     }
+}
+
+/// Nodes that are out of service on a host that is as wished: nothing else would be said of it.
+pub(super) fn out(sheet: &mut Sheet, view: &HostView, near: &Near) {
+    if sheet.pool.guests.is_empty() {
+        return;
+    }
+    let gaps = untold_on(sheet, view, near);
+    let nodes = nodes_out(view, &sheet.pool.guests, true);
+    if !nodes.is_empty() {
+        let names: Vec<String> = nodes.iter().map(|out| out.node.to_string()).collect();
+        let give = if nodes.len() == 1 { "gives" } else { "give" };
+        let message = format!("{} {give} no service, or less than expected", names.join(", "));
+        let mut finding = sheet.here(&Rule::NODE_OUT, message);
+        finding.evidence = nodes.iter().map(|out| format!("{} (VM {}): {}", out.node, out.vm, out.why)).collect();
+        sheet.add(finding);
+    }
+    for gap in gaps {
+        sheet.unread(&[&Rule::NODE_OUT], &gap);
+    }
+}
+
+/// What keeps it from being told which nodes run on a host.
+fn untold_on(sheet: &Sheet, view: &HostView, near: &Near) -> Vec<Gap> {
+    let vms = match Gap::need(&view.vms, "vm") {
+        Ok(vms) => vms,
+        Err(gap) => return vec![gap],
+    };
+    let mut gaps = Vec::new();
+    for vm in vms {
+        if let Fact::Unknown { why } = &vm.node {
+            gaps.push(Gap { what: format!("which node {} is", vm_name(vm)), why: why.clone() });
+        }
+    }
+    if vms.iter().any(|vm| vm.node == Fact::Absent) {
+        for rules in &sheet.pool.guests {
+            if let Some(Fact::Unknown { why }) = near.guests.get(&rules.cluster.value) {
+                gaps.push(Gap { what: format!("which VMs are nodes of {}", rules.cluster), why: why.clone() });
+            }
+        }
+    }
+    gaps
 }
 
 fn offers(nodes: usize) -> String {

@@ -36,20 +36,19 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
     let around = Surroundings::of(observed);
     let context =
         Context { site: &observed.site, pace: desired.pace, shell: desired.shell, twins: &twin, around: &around };
-    let mut pools = Vec::new();
+    let mut down = BTreeSet::new();
     let (mut hosts, mut not_acted, mut findings) = (Vec::new(), Vec::new(), Vec::new());
     for pool in &desired.pools {
-        let out = unavailable(pool, |path| observed.hosts.get(path));
+        let out = unavailable(pool, observed);
         let found = pool_plan(pool, observed, &context, &out, today);
         hosts.extend(found.hosts);
         not_acted.extend(found.not_acted);
         findings.extend(found.findings);
-        pools.push((pool, out));
+        down.extend(out.into_iter().map(|host| host.host));
     }
     findings.extend(field(observed, &hosts));
     let converged = hosts.is_empty() && not_acted.iter().all(|host| host.reason == Reason::Converged);
     findings.extend(node_findings::of_others(&desired.pools, observed, converged));
-    let down: BTreeSet<&HostName> = pools.iter().flat_map(|(_, out)| out).map(|host| &host.host).collect();
     hosts.sort_by_cached_key(|host: &HostPlan| {
         (!down.contains(&host.host.name), host.impact, host.reboots.expected, host.pool.clone(), host.host.name.clone())
     });
@@ -69,7 +68,7 @@ pub fn plan(desired: &Desired, observed: &Observed, inputs: &[Input], tool: &str
         desired: desired.clone(),
         limits: LIMITS,
         order: hosts.iter().map(|host| host.host.name.clone()).collect(),
-        capacity: capacity(&pools, &hosts),
+        capacity: capacity(&desired.pools, observed, &hosts, &not_acted),
         hosts,
         not_acted,
         findings,

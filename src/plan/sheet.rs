@@ -54,7 +54,9 @@ impl<'a> Sheet<'a> {
                 }
                 None => {
                     let message = format!("{UNTOLD}{}", rule.title);
-                    self.add(self.here(rule, message).seen(gap.to_string()).hint(UNREAD));
+                    // That it cannot be told is all that this rule is about.
+                    let hint = if **rule == Rule::NODE_IDENTITY { rule.hint() } else { None };
+                    self.add(self.here(rule, message).seen(gap.to_string()).hint(hint.unwrap_or(UNREAD)));
                 }
             }
         }

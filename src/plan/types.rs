@@ -267,6 +267,25 @@ pub struct PoolCapacity {
     pub worst: u32,
     /// Hosts that are unavailable now, each with its cause. Unknown counts as unavailable.
     pub unavailable: Vec<NotActed>,
+    /// Nodes that are unavailable now on the other hosts, by host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeOut>,
+}
+
+/// A node that gives no service, or less than it should: cordoned, left off, not Ready, without its GPUs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeOut {
+    /// Which.
+    pub node: NodeRef,
+    /// The host of its VM.
+    pub host: HostName,
+    /// Its VM.
+    pub vm: String,
+    /// GPUs that are out of service with it, at most.
+    pub gpus: u32,
+    /// Why, one sentence.
+    pub why: String,
 }
 
 /// A host that is not acted on, and why.

@@ -180,7 +180,8 @@ fn vms(
         ours: &memory.nodes,
         accepted: &host.accepted_nodes,
     };
-    let Fates { mut fates, mut starts, against, gaps } = if closes { fates(&scene)? } else { restarts(&scene)? };
+    let Fates { mut fates, mut starts, against, untold, gaps } =
+        if closes { fates(&scene)? } else { restarts(&scene)? };
     // What was approved to stay off stays off, whatever room there is now.
     let stays_off =
         |vm: &MoRef| host.fates.iter().any(|fate| fate.vm == *vm && matches!(fate.fate, Fate::LeftOff { .. }));
@@ -192,7 +193,8 @@ fn vms(
         if let Some(gap) = gaps.into_iter().next() {
             return Err(gap.into());
         }
-        let mut why: Vec<String> = against.into_iter().map(|one| one.why).collect();
+        let mut why: Vec<String> = untold.iter().map(Gap::to_string).collect();
+        why.extend(against.into_iter().map(|one| one.why));
         let suspended = suspended(view)?;
         if !suspended.is_empty() {
             why.push(format!("suspended VMs have a GPU: {}", suspended.join(", ")));

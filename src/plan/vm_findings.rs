@@ -54,6 +54,9 @@ pub(super) fn judge(sheet: &mut Sheet, view: &HostView, target: Option<&HostTarg
         accepted: &accepted,
     };
     let Some(mut made) = sheet.take(&rules, fates(&scene)) else { return Fates::default() };
+    for gap in std::mem::take(&mut made.untold) {
+        node_findings::untold(sheet, &gap);
+    }
     refusals(sheet, std::mem::take(&mut made.against));
     for gap in &made.gaps {
         sheet.unread(ON_RULES, gap);
@@ -77,8 +80,13 @@ fn unread(sheet: &mut Sheet, view: &HostView, near: &Near) {
     sheet.add(finding.hint("where that happens, closing the host is given up at its deadline, with what DRS says"));
 }
 
-/// One finding for each rule, with a line for each VM.
+/// One finding for each rule, with a line for each VM; of clusters that cannot be read one for each of them.
 fn refusals(sheet: &mut Sheet, against: Vec<Against>) {
+    let (away, against): (Vec<Against>, Vec<Against>) =
+        against.into_iter().partition(|one| *one.rule == Rule::GUEST_UNREAD);
+    for one in away {
+        sheet.add(sheet.here(one.rule, one.why));
+    }
     for rule in ON_RULES.iter().chain(NODE_RULES).copied() {
         let of_rule: Vec<&Against> = against.iter().filter(|one| one.rule == rule).collect();
         let Some(first) = of_rule.first() else { continue };

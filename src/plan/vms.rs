@@ -68,6 +68,8 @@ pub(super) struct Fates {
     pub starts: Vec<MoRef>,
     /// What speaks against it.
     pub against: Vec<Against>,
+    /// VMs of which it cannot be told which node they are.
+    pub untold: Vec<Gap>,
     /// What decides and could not be read.
     pub gaps: Vec<Gap>,
 }
@@ -84,6 +86,7 @@ pub(super) fn fates(scene: &Scene) -> Result<Fates, Gap> {
             Err(gap) => made.gaps.push(gap),
         }
     }
+    made.against.extend(node_check::unread(powered_on_vms(scene.view)?, scene));
     made.place(movers, &mut stayers, scene);
     let mut stoppers = Vec::new();
     for (vm, against) in stayers {
@@ -134,7 +137,11 @@ impl Fates {
             Fact::Absent => &[],
             Fact::Unknown { why } => return Err(gap("the devices", why.clone())),
         };
-        self.against.extend(node_check::any_way(vm, scene));
+        match &vm.node {
+            Fact::Unknown { why } => self.untold.push(Gap { what: format!("which node {name} is"), why: why.clone() }),
+            Fact::Known(node) => self.against.extend(node_check::marked(&name, node, scene)),
+            Fact::Absent => {}
+        }
         let stays =
             |rule, why: String| Ok(Some(Way::Stays(Against { rule, why: format!("{name}: {why}"), seen: Vec::new() })));
         if let Some(device) = devices.iter().find(|device| !matches!(device, VmGpuDevice::Vgpu { .. })) {

@@ -13,6 +13,8 @@ pub fn plan(paper: &mut Paper, plan: &Plan, again: &Again) {
     if !plan.hosts.is_empty() {
         order(paper, plan);
         details(paper, plan);
+    }
+    if !plan.hosts.is_empty() || plan.capacity.pools.iter().any(|pool| !pool.nodes.is_empty()) {
         capacity(paper, plan);
     }
     not_acted(paper, &plan.not_acted);
@@ -75,7 +77,10 @@ pub fn summary(plan: &Plan) -> Text {
             text = text.and(Tone::Plain, " ").and(tone, format!("{} {words}.", words::count(number, "host")));
         }
     }
-    text
+    match plan.capacity.pools.iter().map(|pool| pool.nodes.len()).sum() {
+        0 => text,
+        out => text.and(Tone::Plain, " ").and(Tone::Warn, nodes::out_in_all(out)),
+    }
 }
 
 /// On how many hosts a person is waited for; nothing where on none.
@@ -275,15 +280,18 @@ fn gpus(paper: &mut Paper, host: &HostPlan) {
 fn capacity(paper: &mut Paper, plan: &Plan) {
     let capacity = &plan.capacity;
     paper.heading("Out of service");
-    paper.say(
-        2,
-        format!(
-            "{} GPU-hours (at most {}){}",
-            words::tenths(capacity.gpu_hours_tenths),
-            words::tenths(capacity.gpu_hours_most_tenths),
-            if plan.hosts.iter().any(|host| host.minutes.person) { ", and while a person is waited for" } else { "" }
-        ),
-    );
+    if !plan.hosts.is_empty() {
+        let person = plan.hosts.iter().any(|host| host.minutes.person);
+        paper.say(
+            2,
+            format!(
+                "{} GPU-hours (at most {}){}",
+                words::tenths(capacity.gpu_hours_tenths),
+                words::tenths(capacity.gpu_hours_most_tenths),
+                if person { ", and while a person is waited for" } else { "" }
+            ),
+        );
+    }
     let mut table = Table::new(&["pool", ">GPUs", ">in service now", ">at the worst moment", "unavailable now"]);
     for pool in &capacity.pools {
         let down: Vec<String> = pool.unavailable.iter().map(|host| format!("{}: {}", host.host, host.detail)).collect();
@@ -292,10 +300,11 @@ fn capacity(paper: &mut Paper, plan: &Plan) {
             Text::from(pool.gpus.to_string()),
             Text::from(pool.now.to_string()),
             Text::toned(if pool.worst < pool.now { Tone::Warn } else { Tone::Plain }, pool.worst.to_string()),
-            Text::from(if down.is_empty() { "-".to_owned() } else { down.join("; ") }),
+            Text::from(if down.is_empty() { nodes::if_none(pool).to_owned() } else { down.join("; ") }),
         ]);
     }
     paper.table(2, &table);
+    nodes::out(paper, plan);
 }
 
 fn not_acted(paper: &mut Paper, hosts: &[NotActed]) {

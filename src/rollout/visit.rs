@@ -228,7 +228,7 @@ impl Run<'_> {
             true => Box::pin(self.fleet.facts(&hosts)).await,
             false => Box::pin(self.fleet.facts_and_nodes(&hosts)).await,
         };
-        budget::allows(pool, &host.host, &now)
+        budget::allows(pool, &host.host, self.run_id(), &now)
     }
 
     /// Journals the visit, with what was read before it, and arms again what is ours.

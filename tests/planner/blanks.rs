@@ -90,7 +90,11 @@ fn scenes() -> Vec<(&'static str, Desired, Observed)> {
     let (fates, of_each_fate) = vms(super::vm_visits::scene());
     let (nodes, with_nodes) = super::nodes::Scene::new().parts();
     let (odd, with_odd_nodes) = super::node_findings::odd().parts();
+    let mut out = super::node_findings::odd();
+    out.as_wished();
+    let (wished, with_nodes_out) = out.parts();
     vec![
+        ("nodes out of service", wished, with_nodes_out),
         ("nodes", nodes, with_nodes),
         ("odd nodes", odd, with_odd_nodes),
         ("moves", moves, moving),

@@ -66,14 +66,14 @@ fn max_unavailable_counts_whatever_the_cause() {
     for cause in causes {
         let mut down = one(Set::Same);
         cause(&mut down);
-        assert!(out_of_service(&record("esx-02", down.clone()), &[]).is_some());
+        assert!(out_of_service(&record("esx-02", down.clone()), &[], None).is_some());
         let seen = fleet(vec![("esx-01", one(Set::Passthrough(None))), ("esx-02", down)]);
         let plan = make(&desired(vec![pool(1)]), &seen);
         let first = plan.not_acted.iter().find(|host| host.host.as_str() == "esx-01").unwrap();
         assert_eq!((plan.order.len(), first.reason), (0, Reason::Budget));
         assert_eq!(make(&desired(vec![pool(2)]), &seen).order.len(), 1);
     }
-    assert_eq!(out_of_service(&record("esx-01", one(Set::Same)), &[]), None);
+    assert_eq!(out_of_service(&record("esx-01", one(Set::Same)), &[], None), None);
 }
 
 #[test]

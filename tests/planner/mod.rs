@@ -9,6 +9,7 @@ mod mig;
 mod mig_vms;
 mod node_findings;
 mod node_gate;
+mod node_service;
 mod nodes;
 mod random;
 mod slots;

@@ -17,7 +17,8 @@ use super::twin::{Death, PLAIN, Twin, run};
 use super::vm_visits::words;
 use super::vms::{self, QUARTER, find, runs, selector};
 use crate::support::seen::{
-    H100, Set, around, desired, dynamic, group, guest_rules, host, known, node, place, record, text, vgpu, vgpu_device,
+    H100, Set, around, desired, dynamic, group, guest_rules, host, known, node, place, record, set_gpu, text, vgpu,
+    vgpu_device,
 };
 
 /// On esx-01: `serve-1`, `serve-2` of k8s-serve and `train-1` of k8s-train stop and start again, `old` of
@@ -66,6 +67,11 @@ impl Scene {
         scene.pool.guests.iter_mut().for_each(|rules| rules.validate = vec![job("templates/add.yaml")]);
         let guests = [("k8s-serve", 4), ("k8s-train", 1)].map(|(name, nodes)| (name.to_owned(), guest_view(nodes)));
         Self { vms: scene, guests: BTreeMap::from(guests) }
+    }
+
+    /// With the GPUs as the pool wishes: nothing is to be changed.
+    pub fn as_wished(&mut self) {
+        [0x3b, 0x5e, 0x86].into_iter().for_each(|bus| set_gpu(&mut self.vms.leaving, bus, &Set::Mixed));
     }
 
     /// k8s-serve as a whole.
@@ -316,7 +322,7 @@ fn a_closed_host_goes_on_without_its_guest_clusters() {
     unread(&mut away, "k8s-serve");
     let blind = away.fleet().hosts["/DC1/host/gpu-a/esx-01"].view.clone().unwrap();
     match go(&plan, &blind, &Memory::default(), &around).unwrap_err() {
-        Refusal::Blocked(why) => assert!(why.contains("serve-1 may be a node of k8s-serve"), "{why}"),
+        Refusal::Blocked(why) => assert!(why.contains("serve-1, serve-2, web may be nodes of k8s-serve"), "{why}"),
         other => panic!("{other:?}"),
     }
     assert!(go(&plan, &view, &Memory::default(), &self::around_of(&Scene::new())).is_ok());
@@ -328,17 +334,14 @@ fn around_of(scene: &Scene) -> Around {
 
 #[test]
 fn a_node_that_was_cordoned_for_nothing_is_given_back() {
-    let (plan, mut view, around) = Scene::new().planned();
-    // Somebody has set the GPUs as wished meanwhile: nothing is left but the mark.
-    for bus in [0x3b, 0x5e, 0x86] {
-        crate::support::seen::set_gpu(&mut view, bus, &Set::Mixed);
-    }
+    let (plan, _, around) = Scene::new().planned();
     let mut scene = Scene::new();
-    scene.vms.leaving = view.clone();
+    // Somebody has set the GPUs as wished meanwhile: nothing is left but the mark.
+    scene.as_wished();
     let cordoned = scene.node("serve-1");
     (cordoned.unschedulable, cordoned.mark) = (true, Fact::Known(raw(&mark("serve-1"))));
     let memory = Memory { nodes: vec![ours("k8s-serve", "serve-1")], begun: true, ..Memory::default() };
-    let view = scene.vms.leaving;
+    let view = scene.fleet().hosts["/DC1/host/gpu-a/esx-01"].view.clone().unwrap();
     let visit = go(&plan, &view, &memory, &around).unwrap();
     let words = of_nodes_and_vms(&visit);
     assert!(

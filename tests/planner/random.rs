@@ -171,6 +171,6 @@ proptest! {
         prop_assert!(twin.monitor, "{:#?}", twin.log);
         let again = make(&wish, &fleet(vec![("esx-01", twin.view.clone())]));
         prop_assert!(again.hosts.is_empty() && again.not_acted[0].reason == Reason::Converged, "{:?} {:#?}", again.hosts, twin.log);
-        prop_assert_eq!(out_of_service(&crate::support::seen::record("esx-01", twin.view), &[]).is_some(), stays);
+        prop_assert_eq!(out_of_service(&crate::support::seen::record("esx-01", twin.view), &[], None).is_some(), stays);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use poolwright::plan::Reason;
 use poolwright::rollout::{self, Engine, Exit, Held, HostPhase, StateDir, StepKind};
 
+use super::nodes::{Nodes, stands};
 use super::scene::{Scene, Watch, asked, calls, host_of, interrupted, marker, resume, watched};
 use super::ways::once_after;
 use crate::support::lab::{USER, in_memory};
@@ -68,6 +70,34 @@ async fn a_host_that_another_run_has_marked_counts_as_down() {
     assert_eq!(asked(&lab, ENTER), 0);
     assert!(is_held_by_budget(&host_of(&state, 1).phase), "{:?}", host_of(&state, 1).phase);
     assert_eq!(marker(&lab, 1), "");
+}
+
+/// A person cordons the node of the second host: its GPUs give no service. The second host itself is not held by
+/// that, nor by the cordon of its own visit.
+#[tokio::test(start_paused = true)]
+async fn a_host_with_a_node_that_a_person_has_cordoned_counts_as_down() {
+    let vms = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a}}, \
+        {name: vm-2, host: esx-02, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b}}]";
+    let world = "actors: [{who: somebody, after: 1m, does: {cordon: {cluster: k8s-b, node: gpu-b}}}]";
+    let lab = Nodes { vms, world, names: "esx-*", ..Nodes::default() }.lab();
+    let plan = lab.plan().await;
+    assert_eq!(plan.order.len(), 2, "{:#?}", plan.findings);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let state = lab.apply(&plan).await.unwrap();
+    match &host_of(&state, 1).phase {
+        HostPhase::Held { why: Held::Budget { down, .. } } => assert_eq!(down, &["esx-02: gpu-b of k8s-b: cordoned"]),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(host_of(&state, 2).phase, HostPhase::Done { .. }), "{:?}", host_of(&state, 2).phase);
+    assert_eq!(stands(&lab, "k8s-b", "gpu-b"), (true, None), "as the person wanted it");
+    assert_eq!(state.exit(), Exit::WorkLeft);
+    let again = lab.plan().await;
+    assert_eq!(
+        again.not_acted.iter().filter(|host| host.reason == Reason::Budget).count(),
+        1,
+        "{:#?}",
+        again.not_acted
+    );
 }
 
 /// Two runs on two hosts of one pool begin at the same moment: each sees the other's mark after it

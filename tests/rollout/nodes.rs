@@ -27,6 +27,10 @@ pub struct Nodes {
     pub vms: &'static str,
     /// `vms` of the pool.
     pub may: &'static str,
+    /// Names of the hosts of the pool, of two that there are.
+    pub names: &'static str,
+    /// Whether a Job validates the nodes of k8s-b: always those of k8s-a.
+    pub both: bool,
     /// More keys of the world.
     pub world: &'static str,
     /// `rollout` of the pool.
@@ -44,6 +48,8 @@ impl Default for Nodes {
             clusters: CLUSTERS,
             vms: NODES,
             may: "{mayStop: [{guest: k8s-a}, {guest: k8s-b}]}",
+            names: "esx-01",
+            both: true,
             world: "faults: []",
             rollout: "maxUnavailable: 1, maxReboots: 2",
             expect: 1,
@@ -58,17 +64,18 @@ const JOB: &str = "{template: {file: templates/cuda-vector-add.yaml, set: {image
 
 impl Nodes {
     pub fn lab(&self) -> Lab {
-        let Self { clusters, vms, may, world, rollout, expect, timeout, to } = self;
+        let Self { clusters, vms, may, names, both, world, rollout, expect, timeout, to } = self;
         let guest = |name: &str| {
+            let jobs = if *both || name == "k8s-a" { format!(", validate: [{JOB}]") } else { String::new() };
             format!(
                 "{{cluster: {name}, expect: {{resource: nvidia.com/gpu, perNode: {expect}}}, \
-                 drain: {{timeout: {timeout}}}, validate: [{JOB}]}}"
+                 drain: {{timeout: {timeout}}}{jobs}}}"
             )
         };
         let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
         let scene = Scene {
             hosts: 2,
-            names: "esx-01",
+            names,
             to,
             vms,
             may,
@@ -534,6 +541,19 @@ async fn a_cluster_that_only_starts_is_asked_again_and_a_signal_ends_the_asking(
     assert_eq!(state.exit(), Exit::Interrupted);
     are_free(&lab);
     assert_eq!((marker(&lab, 1), ours(&lab)), (String::new(), Vec::new()));
+}
+
+/// Its nodes come back by their gate alone.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_jobs_gets_its_nodes_back_beside_one_with_jobs() {
+    let (lab, plan) = Nodes { both: false, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    are_free(&lab);
+    let jobs: Vec<String> =
+        ours(&lab).into_iter().filter(|(call, _)| call == "create jobs").map(|call| call.1).collect();
+    assert!(!jobs.is_empty() && jobs.iter().all(|id| id.starts_with("k8s-a/")), "{jobs:?}");
+}
 
 /// gpu-a runs on vm-1 and names the machine of vm-9, as after a clone; the pool selects VMs by their names.
 #[tokio::test(start_paused = true)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::OnValidationFailure;
-use crate::plan::{Fate, HostPlan, Plan, VmFate};
+use crate::model::{JobTemplate, OnValidationFailure, are};
+use crate::plan::{Fate, HostPlan, Plan, PoolCapacity, VmFate};
 use crate::report::{Paper, Text, Tone, words};
 
 /// How many nodes go down, by guest cluster; nothing where none does.
@@ -19,16 +19,35 @@ pub(super) fn in_all(plan: &Plan) -> String {
     if words.is_empty() { String::new() } else { format!(" Cordoned and drained: {}.", words.join(", ")) }
 }
 
+/// How many nodes are out of service before anything is done.
+pub(super) fn out_in_all(number: usize) -> String {
+    format!("{} {} out of service now.", words::count(number, "node"), are(number))
+}
+
+/// What is unavailable where no host is.
+pub(super) fn if_none(pool: &PoolCapacity) -> &'static str {
+    if pool.nodes.is_empty() { "-" } else { "nodes, below" }
+}
+
+/// The nodes that are out of service before anything is done.
+pub(super) fn out(paper: &mut Paper, plan: &Plan) {
+    for out in plan.capacity.pools.iter().flat_map(|pool| &pool.nodes) {
+        let gpus = words::count(out.gpus as usize, "GPU");
+        let head = format!("node {} on {} (VM {}, {gpus}): ", out.node, out.host, out.vm);
+        paper.item(2, head, Text::toned(Tone::Warn, &out.why));
+    }
+}
+
 /// The nodes on a host, by guest cluster: what is done with them, and how they come back.
 pub(super) fn of_host(paper: &mut Paper, host: &HostPlan) {
     for rules in &host.guests {
         let cluster = rules.cluster.value.as_str();
         let stopped = named(host, cluster, |fate| matches!(fate, Fate::Stops { .. }));
         if !stopped.is_empty() {
-            let files: Vec<&str> = rules.validate.iter().map(|job| job.file.as_str()).collect();
-            let validated = match files.as_slice() {
+            let jobs: Vec<String> = rules.validate.iter().map(job).collect();
+            let validated = match jobs.as_slice() {
                 [] => "no Job validates them".to_owned(),
-                files => format!("validated by {}", files.join(", ")),
+                jobs => format!("validated by {}", jobs.join(", ")),
             };
             let text = format!(
                 "cordoned, drained in at most {} min{}, stopped; uncordoned once Ready with {} {}, {validated}",
@@ -70,6 +89,16 @@ pub(super) fn of_host(paper: &mut Paper, host: &HostPlan) {
         let text = format!("{}; if one does not pass its gate, the host is {closes}", bounds.join(", "));
         paper.item(2, "nodes down at most: ", text);
     }
+}
+
+/// A Job that people approve: its template, what it runs and where.
+fn job(template: &JobTemplate) -> String {
+    let spec = &template.job["spec"]["template"]["spec"];
+    let containers = ["initContainers", "containers"].into_iter().filter_map(|kind| spec[kind].as_array()).flatten();
+    let images: Vec<&str> = containers.filter_map(|container| container["image"].as_str()).collect();
+    let namespace = template.job["metadata"]["namespace"].as_str().unwrap_or("default");
+    let word = if images.len() == 1 { "image" } else { "images" };
+    format!("{} ({word} {}, namespace {namespace})", template.file, images.join(", "))
 }
 
 /// Names of the nodes of a cluster whose VMs have such a fate.

@@ -148,6 +148,7 @@ fn a_plan() -> Plan {
                 now: 20,
                 worst: 16,
                 unavailable: vec![not_acted_on("esx-gpu-06", Reason::Unknown, "not responding")],
+                nodes: Vec::new(),
             }],
         },
         not_acted: vec![
