@@ -9,6 +9,7 @@ mod help;
 mod input;
 mod json;
 mod kills;
+mod mended;
 mod mig;
 mod ports;
 mod readme;
