@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::client::Client;
 use super::error::Error;
 use super::evict::{Blocked, Evicted};
-use super::pods::{Pod, PodRef, Pods, Why};
+use super::pods::{Pod, Pods, Why};
 use crate::model::{Fact, NodeMark, NodeRef, NodeView, counted};
 
 /// Waits between two tries against one disruption budget (kubernetes §6.7).
@@ -292,7 +292,7 @@ impl Drain {
         }
     }
 
-    async fn emptied(&self, staying: &[(PodRef, Why)]) -> Result<Round, Error> {
+    async fn emptied(&self, staying: &[(Pod, Why)]) -> Result<Round, Error> {
         let mut volumes = self.client.attachments(&self.node.name).await?;
         // Read after the pods: who has uncordoned it meanwhile may have had pods placed on it.
         let view = match self.ours().await? {
@@ -316,6 +316,11 @@ impl Drain {
             "no volume is attached".to_owned(),
         ];
         evidence.extend(self.evicted.values().map(|pod| format!("evicted: {pod}")));
+        // Nothing of it runs, so it keeps nobody; somebody should know that it does not go.
+        let finished = staying.iter().filter(|(_, why)| *why == Why::Finished).map(|(pod, _)| pod);
+        evidence.extend(finished.filter(|pod| pod.ends.is_some() && !pod.finalizers.is_empty()).map(|pod| {
+            format!("left: pod {}, which has ended, kept by its finalizers {}", pod.pod, pod.finalizers.join(", "))
+        }));
         Ok(Round::Empty { evidence })
     }
 

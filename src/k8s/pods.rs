@@ -85,7 +85,7 @@ pub struct Pods {
     /// Being deleted.
     pub ending: Vec<Pod>,
     /// Left where they are.
-    pub staying: Vec<(PodRef, Why)>,
+    pub staying: Vec<(Pod, Why)>,
 }
 
 impl Client {
@@ -124,7 +124,7 @@ fn sort(node: &str, version: String, found: Vec<RawPod>) -> Result<Pods, String>
         let stays = stays(&raw);
         let pod = read(node, raw)?;
         match stays {
-            Some(why) => pods.staying.push((pod.pod, why)),
+            Some(why) => pods.staying.push((pod, why)),
             None if pod.ends.is_some() => pods.ending.push(pod),
             None => pods.due.push(pod),
         }
@@ -132,7 +132,7 @@ fn sort(node: &str, version: String, found: Vec<RawPod>) -> Result<Pods, String>
     let order = |pod: &Pod| (pod.priority, pod.pod.clone());
     pods.due.sort_by_key(order);
     pods.ending.sort_by_key(order);
-    pods.staying.sort();
+    pods.staying.sort_by(|(one, why), (other, of)| (&one.pod, why).cmp(&(&other.pod, of)));
     Ok(pods)
 }
 

@@ -300,6 +300,28 @@ async fn a_pod_that_does_not_end_is_told_with_what_holds_it() {
 }
 
 #[tokio::test]
+async fn a_pod_that_has_ended_and_does_not_go_is_told_and_keeps_nobody() {
+    let left = |name: &str, deleted: bool, finalizers: Value| {
+        let mut ended = pod(name);
+        ended["status"]["phase"] = json!("Succeeded");
+        ended["metadata"]["finalizers"] = finalizers;
+        if deleted {
+            ended["metadata"]["deletionTimestamp"] = json!("2026-11-30T20:00:00Z");
+        }
+        ended
+    };
+    let holds = json!(["example.net/backup", "example.net/audit"]);
+    let pods = vec![left("held", true, holds.clone()), left("gone-soon", true, json!([])), left("done", false, holds)];
+    let mut lab = Lab::new(pods).await;
+    let Round::Empty { evidence } = lab.round(20).await else { panic!("nothing runs") };
+    let told: Vec<&String> = evidence.iter().filter(|line| line.starts_with("left: ")).collect();
+    assert_eq!(
+        told,
+        ["left: pod ml/held, which has ended, kept by its finalizers example.net/backup, example.net/audit"]
+    );
+}
+
+#[tokio::test]
 async fn a_volume_that_is_attached_keeps_the_node() {
     let mut lab = Lab::new(vec![]).await;
     lab.change(|cluster| {

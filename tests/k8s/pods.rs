@@ -56,7 +56,7 @@ async fn each_pod_is_due_or_ending_or_stays() {
     .unwrap();
     assert_eq!(names(&pods.due), ["no-status", "owned", "unknown", "web"]);
     assert_eq!(names(&pods.ending), ["ending"]);
-    let staying: Vec<_> = pods.staying.iter().map(|(pod, why)| (pod.name.as_str(), *why)).collect();
+    let staying: Vec<_> = pods.staying.iter().map(|(pod, why)| (pod.pod.name.as_str(), *why)).collect();
     assert_eq!(
         staying,
         [
