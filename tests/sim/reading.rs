@@ -259,3 +259,54 @@ async fn packages_options_and_time() {
     let two = format!("{}{}", spec("HostSystem", &host, &["name"]), spec("Folder", "group-d1", &["name"]));
     assert_eq!(element(&raw.retrieve(&two, 9).await.ok().body, "returnval").unwrap().matches("<objects>").count(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn property_collectors_of_a_session_are_apart() {
+    let raw = Raw::login(&world_with(PASSTHROUGH, "")).await;
+    let make = async || {
+        let made = raw.method("CreatePropertyCollector", "PropertyCollector", "propertyCollector", "").await.ok();
+        made.text("returnval")
+    };
+    let (one, other) = (make().await, make().await);
+    let host = raw.host("esx-01").await;
+    let create =
+        format!("<spec>{}</spec><partialUpdates>false</partialUpdates>", filter("HostSystem", &host, &["name"]));
+    let on = async |collector: &str, method: &str, rest: &str| {
+        raw.method(method, "PropertyCollector", collector, rest).await
+    };
+    let filter = on(&one, "CreateFilter", &create).await.ok().text("returnval");
+    let wait = "<version></version><options><maxWaitSeconds>5</maxWaitSeconds></options>";
+    assert_eq!(on(&one, "WaitForUpdatesEx", wait).await.ok().text("filter"), filter);
+    for nothing in [other.as_str(), "propertyCollector"] {
+        assert!(!on(nothing, "WaitForUpdatesEx", wait).await.ok().body.contains("filterSet"), "{nothing}");
+    }
+    // What is destroyed has no filters any more, and tells nobody of anything.
+    on(&one, "DestroyPropertyCollector", "").await.ok();
+    assert_eq!(
+        raw.method("DestroyPropertyFilter", "PropertyFilter", &filter, "").await.fault(),
+        "ManagedObjectNotFound"
+    );
+    for method in ["CreateFilter", "WaitForUpdatesEx"] {
+        let rest = if method == "CreateFilter" { create.as_str() } else { wait };
+        assert_eq!(on(&one, method, rest).await.fault(), "ManagedObjectNotFound", "{method}");
+    }
+    assert!(!on(&other, "WaitForUpdatesEx", wait).await.ok().body.contains("filterSet"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_found_by_its_inventory_path() {
+    let raw = Raw::login(&world_with(PASSTHROUGH, "")).await;
+    let find = async |path: &str| {
+        let path = format!("<inventoryPath>{path}</inventoryPath>");
+        raw.method("FindByInventoryPath", "SearchIndex", "SearchIndex", &path).await.ok().body
+    };
+    let host = raw.host("esx-01").await;
+    for path in ["/Prod/EU/DC1/host/gpu-a/esx-01", "Prod/EU/DC1/host/gpu-a/esx-01/"] {
+        let found = find(path).await;
+        assert!(found.contains(&format!("<returnval type=\"HostSystem\">{host}</returnval>")), "{found}");
+    }
+    assert!(find("/").await.contains("<returnval type=\"Folder\">group-d1</returnval>"));
+    for nowhere in ["/Prod/EU/DC1/host/gpu-a/esx-02", "/DC1", "/Prod/EU/DC1/esx-01"] {
+        assert!(!find(nowhere).await.contains("returnval"), "{nowhere}");
+    }
+}

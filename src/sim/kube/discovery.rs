@@ -27,8 +27,24 @@ pub(super) fn answer(path: &str, version: &str) -> Option<Value> {
         }
         ["api", "v1"] => Some(resources("")),
         ["apis", name, "v1"] if GROUPS.contains(name) => Some(resources(name)),
+        ["openapi", "v3"] => {
+            Some(json!({"paths": {"apis/batch/v1": {"serverRelativeURL": "/openapi/v3/apis/batch/v1"}}}))
+        }
+        ["openapi", "v3", "apis", "batch", "v1"] => Some(strict_jobs(version)),
         _ => None,
     }
+}
+
+/// Of the OpenAPI document what clients look for before they leave it to the server to refuse unknown fields
+/// (cli-runtime, pkg/resource/query_param_verifier_v3.go): of Jobs, whose fields are known here.
+fn strict_jobs(version: &str) -> Value {
+    let kind = json!({"group": "batch", "version": "v1", "kind": "Job"});
+    let parameter = json!({"name": "fieldValidation", "in": "query", "schema": {"type": "string"}});
+    let patch = json!({"parameters": [parameter], "responses": {}, "x-kubernetes-group-version-kind": kind});
+    json!({
+        "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": version},
+        "paths": {"/apis/batch/v1/namespaces/{namespace}/jobs/{name}": {"patch": patch}},
+    })
 }
 
 /// Whether a path belongs to an API that is there.

@@ -3,13 +3,14 @@
 use super::collector::{fetch, page};
 use super::filter::Filter;
 use super::lists::{create_collector, query_events, read_next};
-use super::objects::Object;
+use super::objects::{Object, at_path};
 use super::properties::{Source, devices, option, profiles, service_content, software};
 use super::request::{Call, boolean, reference};
 use super::select::{Plan, select};
-use super::session::{Session, View};
+use super::session::{Collector, PROPERTY, Session, View};
 use super::shape::Kind;
 use super::value::{Value, returned};
+use crate::model::MoRef;
 use crate::sim::behaviour::{Moment, NewWrite, SentDevice, SentGraphics, SentPassthru};
 use crate::sim::fault::VimFault;
 use crate::sim::faults::Struck;
@@ -194,6 +195,12 @@ impl Doing<'_, '_> {
             "RetrieveServiceContent" => {
                 Ok(returned(Kind::Data("ServiceContent"), &service_content(self.moment.spec), version))
             }
+            "FindByInventoryPath" => {
+                let found = at_path(self.moment.state, call.text("inventoryPath").unwrap_or_default());
+                // Nothing there is no result, and no fault.
+                let found = found.map(|object| object.reference(self.moment.state));
+                Ok(found.map(|found| Node::reference("returnval", &found.kind, &found.id)).into_iter().collect())
+            }
             "CurrentTime" => Ok(vec![Node::leaf("returnval", self.moment.state.time.to_string())]),
             "Fetch" => {
                 let name = call.text("prop").unwrap_or_default();
@@ -229,11 +236,21 @@ impl Doing<'_, '_> {
             }
             "CreateFilter" => self.create_filter(),
             "DestroyPropertyFilter" => {
-                self.session.filters.remove(&call.this.id);
+                self.session.property.values_mut().for_each(|collector| drop(collector.filters.remove(&call.this.id)));
+                Ok(Vec::new())
+            }
+            "CreatePropertyCollector" => {
+                let id = self.session.id("pc");
+                self.session.property.insert(id.clone(), Collector::default());
+                Ok(vec![Node::reference("returnval", "PropertyCollector", &id)])
+            }
+            "DestroyPropertyCollector" if call.this.id != PROPERTY => {
+                self.session.property.remove(&call.this.id);
+                self.moment.changed = true;
                 Ok(Vec::new())
             }
             "CancelWaitForUpdates" => {
-                self.session.canceled += 1;
+                self.collector()?.canceled += 1;
                 self.moment.changed = true;
                 Ok(Vec::new())
             }
@@ -319,8 +336,15 @@ impl Doing<'_, '_> {
         let spec = self.call.get("spec").cloned().ok_or_else(|| VimFault::argument("spec"))?;
         select(self.source(), &spec, self.call.version)?;
         let id = self.session.id("filter");
-        self.session.filters.insert(id.clone(), Filter::new(spec, self.call.version));
+        let filter = Filter::new(spec, self.call.version);
+        self.collector()?.filters.insert(id.clone(), filter);
         Ok(vec![Node::reference("returnval", "PropertyFilter", &id)])
+    }
+
+    /// The property collector of the call.
+    fn collector(&mut self) -> Result<&mut Collector, VimFault> {
+        let MoRef { kind, id } = &self.call.this;
+        self.session.property.get_mut(id).ok_or_else(|| VimFault::gone(kind, id))
     }
 
     fn query_options(&self) -> Result<Vec<Node>, VimFault> {

@@ -15,7 +15,7 @@ use super::objects::Object;
 use super::properties::{Source, user_session};
 use super::request::{Call, reference};
 use super::select::select;
-use super::session::{Login, Session, Sessions, User, cookie_of};
+use super::session::{Collector, Login, Session, Sessions, User, cookie_of};
 use super::shape::{Kind, Version};
 use super::value::returned;
 use super::versions;
@@ -259,17 +259,25 @@ impl Face {
         let most = option("maxObjectUpdates").and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let mut changes = self.world.changes();
         let mut first = true;
-        let canceled = self.session_of(cookie, |session| session.canceled)?;
+        let this = call.this.id.as_str();
+        let gone = || VimFault::gone(&call.this.kind, this);
+        let canceled = self.session_of(cookie, |session| session.property.get(this).map(|one| one.canceled))?;
+        let canceled = canceled.ok_or_else(gone)?;
         loop {
             changes.borrow_and_update();
             let told = self.session_of(cookie, |session| {
-                if session.canceled != canceled {
-                    return Err(VimFault::named("RequestCanceled"));
-                }
-                if std::mem::take(&mut first) {
-                    rewind(session, call.text("version").unwrap_or_default())?;
-                }
-                self.world.look(|moment| updates(moment, session, most))
+                // Taken out while it is looked at: its filters are read with the session.
+                let mut collector = session.property.remove(this).ok_or_else(gone)?;
+                let told = if collector.canceled != canceled {
+                    Err(VimFault::named("RequestCanceled"))
+                } else {
+                    let version = std::mem::take(&mut first).then(|| call.text("version").unwrap_or_default());
+                    version
+                        .map_or(Ok(()), |version| rewind(&mut collector, version))
+                        .and_then(|()| self.world.look(|moment| updates(moment, session, &mut collector, most)))
+                };
+                session.property.insert(this.to_owned(), collector);
+                told
             })??;
             if let Some(update) = told {
                 return Ok(vec![update]);
@@ -325,7 +333,10 @@ fn strike(moment: &mut Moment<'_>, session: &Session, call: &Call, object: Optio
     let specs: Vec<&Node> = match call.method.as_str() {
         "RetrieveProperties" | "RetrievePropertiesEx" => call.body.all("specSet").collect(),
         "CreateFilter" => call.get("spec").into_iter().collect(),
-        "WaitForUpdates" | "WaitForUpdatesEx" => session.filters.values().map(|filter| &filter.spec).collect(),
+        "WaitForUpdates" | "WaitForUpdatesEx" => {
+            let filters = session.property.get(&call.this.id).into_iter().flat_map(|one| one.filters.values());
+            filters.map(|filter| &filter.spec).collect()
+        }
         _ => Vec::new(),
     };
     let mut objects = Vec::new();
@@ -353,43 +364,44 @@ fn strike(moment: &mut Moment<'_>, session: &Session, call: &Call, object: Optio
 
 /// Puts the filters where the client says that it is: at the start, or at the last version told; at
 /// the one before, if the last answer was lost.
-fn rewind(session: &mut Session, version: &str) -> Result<(), VimFault> {
+fn rewind(collector: &mut Collector, version: &str) -> Result<(), VimFault> {
     let version = version.trim();
     if version.is_empty() {
-        session.filters.values_mut().for_each(|filter| filter.known.clear());
+        collector.filters.values_mut().for_each(|filter| filter.known.clear());
         return Ok(());
     }
     match version.parse::<u64>() {
-        Ok(number) if number == session.told => Ok(()),
-        Ok(number) if number + 1 == session.told => {
-            session.filters.values_mut().for_each(|filter| filter.known.clone_from(&filter.before));
+        Ok(number) if number == collector.told => Ok(()),
+        Ok(number) if number + 1 == collector.told => {
+            collector.filters.values_mut().for_each(|filter| filter.known.clone_from(&filter.before));
             Ok(())
         }
         _ => Err(VimFault::named("InvalidCollectorVersion")),
     }
 }
 
-fn updates(moment: &mut Moment<'_>, session: &mut Session, most: usize) -> Result<Option<Node>, VimFault> {
-    let ids: Vec<String> = session.filters.keys().cloned().collect();
+fn updates(
+    moment: &mut Moment<'_>,
+    session: &Session,
+    collector: &mut Collector,
+    most: usize,
+) -> Result<Option<Node>, VimFault> {
     let (mut sets, mut more, mut left) = (Vec::new(), false, most);
-    for id in ids {
-        let Some(mut filter) = session.filters.remove(&id) else { continue };
-        let from = Source { state: moment.state, spec: moment.spec, session: Some(session) };
-        let changes = filter.changes(from, left);
-        session.filters.insert(id.clone(), filter);
-        let (objects, truncated) = changes?;
+    let from = Source { state: moment.state, spec: moment.spec, session: Some(session) };
+    for (id, filter) in &mut collector.filters {
+        let (objects, truncated) = filter.changes(from, left)?;
         left = left.saturating_sub(objects.len());
         more |= truncated;
         if !objects.is_empty() {
-            let set = Node::new("filterSet").with(Node::reference("filter", "PropertyFilter", &id)).with_all(objects);
+            let set = Node::new("filterSet").with(Node::reference("filter", "PropertyFilter", id)).with_all(objects);
             sets.push(set);
         }
     }
     if sets.is_empty() {
         return Ok(None);
     }
-    session.told += 1;
-    let update = Node::new("returnval").with(Node::leaf("version", session.told.to_string())).with_all(sets);
+    collector.told += 1;
+    let update = Node::new("returnval").with(Node::leaf("version", collector.told.to_string())).with_all(sets);
     Ok(Some(update.with_some(more.then(|| Node::leaf("truncated", "true")))))
 }
 

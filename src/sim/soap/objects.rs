@@ -1,6 +1,6 @@
 //! Managed objects: which there are, of which type, and their place in the inventory.
 
-use super::session::Session;
+use super::session::{PROPERTY, Session};
 use crate::model::MoRef;
 use crate::sim::document::Connection;
 use crate::sim::world::state::{FolderKind, Host, Parent, State};
@@ -11,12 +11,13 @@ pub(super) enum Object {
     ServiceInstance,
     SessionManager,
     ViewManager,
-    PropertyCollector,
+    PropertyCollector(String),
     TaskManager,
     EventManager,
     AlarmManager,
     CustomFieldsManager,
     OptionManager,
+    SearchIndex,
     Folder(u32),
     Datacenter(u32),
     Cluster(u32),
@@ -53,12 +54,13 @@ impl Object {
             "ServiceInstance" => Some(Self::ServiceInstance),
             "SessionManager" => Some(Self::SessionManager),
             "ViewManager" => Some(Self::ViewManager),
-            "propertyCollector" => Some(Self::PropertyCollector),
+            PROPERTY => Some(Self::PropertyCollector(id.to_owned())),
             "TaskManager" => Some(Self::TaskManager),
             "EventManager" => Some(Self::EventManager),
             "AlarmManager" => Some(Self::AlarmManager),
             "CustomFieldsManager" => Some(Self::CustomFieldsManager),
             "VpxSettings" => Some(Self::OptionManager),
+            "SearchIndex" => Some(Self::SearchIndex),
             _ => None,
         };
         if single.is_some() {
@@ -68,7 +70,8 @@ impl Object {
             let session = session?;
             let known = |kind: Self, there: bool| there.then_some(kind);
             return known(Self::View(id.to_owned()), session.views.contains_key(id))
-                .or_else(|| known(Self::Filter(id.to_owned()), session.filters.contains_key(id)))
+                .or_else(|| known(Self::PropertyCollector(id.to_owned()), session.property.contains_key(id)))
+                .or_else(|| known(Self::Filter(id.to_owned()), session.filters().any(|filter| filter == id)))
                 .or_else(|| known(Self::History(id.to_owned()), session.collectors.contains_key(id)));
         }
         let (kind, number) = id.rsplit_once('-')?;
@@ -103,12 +106,13 @@ impl Object {
             Self::ServiceInstance => "ServiceInstance",
             Self::SessionManager => "SessionManager",
             Self::ViewManager => "ViewManager",
-            Self::PropertyCollector => "PropertyCollector",
+            Self::PropertyCollector(_) => "PropertyCollector",
             Self::TaskManager => "TaskManager",
             Self::EventManager => "EventManager",
             Self::AlarmManager => "AlarmManager",
             Self::CustomFieldsManager => "CustomFieldsManager",
             Self::OptionManager => "OptionManager",
+            Self::SearchIndex => "SearchIndex",
             Self::Folder(_) => "Folder",
             Self::Datacenter(_) => "Datacenter",
             Self::Cluster(id) if state.clusters.get(id).is_some_and(|cluster| !cluster.is_cluster) => "ComputeResource",
@@ -131,7 +135,6 @@ impl Object {
     /// Its reference.
     pub fn reference(&self, state: &State) -> MoRef {
         let id = match self {
-            Self::PropertyCollector => "propertyCollector".to_owned(),
             Self::OptionManager => "VpxSettings".to_owned(),
             Self::Folder(id) => format!("group-{}{id}", letter(state, *id)),
             Self::Datacenter(id) => format!("datacenter-{id}"),
@@ -148,7 +151,7 @@ impl Object {
             Self::PassthruSystem(id) => format!("pciPassthruSystem-{id}"),
             Self::ImageManager(id) => format!("imageConfigManager-{id}"),
             Self::ServiceSystem(id) => format!("serviceSystem-{id}"),
-            Self::View(id) | Self::Filter(id) | Self::History(id) => id.clone(),
+            Self::PropertyCollector(id) | Self::View(id) | Self::Filter(id) | Self::History(id) => id.clone(),
             other => other.kind(state).to_owned(),
         };
         MoRef::new(self.kind(state), id)
@@ -231,6 +234,18 @@ impl Object {
             _ => Vec::new(),
         }
     }
+}
+
+/// The object at an inventory path, `/Prod/DC1/host/gpu-a`: a slash at either end means nothing, one within a
+/// name is escaped (SearchIndex.FindByInventoryPath).
+pub(super) fn at_path(state: &State, path: &str) -> Option<Object> {
+    let names = path.split('/').filter(|name| !name.is_empty());
+    let root =
+        state.folders.iter().find(|(_, folder)| folder.kind == FolderKind::Root && folder.parent == Parent::None);
+    names.fold(root.map(|(id, _)| Object::Folder(*id)), |found, name| {
+        let is_it = |child: &Object| child.name(state).is_some_and(|own| escape(own) == name);
+        found?.children(state).into_iter().find(is_it)
+    })
 }
 
 /// `runtime.connectionState`.

@@ -19,16 +19,26 @@ pub(super) struct Session {
     pub login: Login,
     pub last_active: Instant,
     pub views: BTreeMap<String, View>,
-    pub filters: BTreeMap<String, Filter>,
+    /// Property collectors by id: the one that is always there, and those that the client made.
+    pub property: BTreeMap<String, Collector>,
     pub collectors: BTreeMap<String, History>,
     /// Pages that are still to come, by token.
     pub pages: BTreeMap<String, Plan>,
+    next: u64,
+}
+
+/// What a `PropertyCollector` tells its client of, apart from every other one.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    pub filters: BTreeMap<String, Filter>,
     /// Raised by each `CancelWaitForUpdates`.
     pub canceled: u64,
     /// The version of the last `WaitForUpdates` that told of something.
     pub told: u64,
-    next: u64,
 }
+
+/// The property collector that every session has.
+pub(super) const PROPERTY: &str = "propertyCollector";
 
 /// Who.
 #[derive(Debug, Clone)]
@@ -74,11 +84,9 @@ impl Session {
             login: Login::None,
             last_active: Instant::now(),
             views: BTreeMap::new(),
-            filters: BTreeMap::new(),
+            property: BTreeMap::from([(PROPERTY.to_owned(), Collector::default())]),
             collectors: BTreeMap::new(),
             pages: BTreeMap::new(),
-            canceled: 0,
-            told: 0,
             next: 0,
         }
     }
@@ -94,6 +102,11 @@ impl Session {
         format!("session[{}]{kind}-{}", self.tag, self.next)
     }
 
+    /// Its property filters, of all collectors.
+    pub fn filters(&self) -> impl Iterator<Item = &String> {
+        self.property.values().flat_map(|collector| collector.filters.keys())
+    }
+
     /// The user, if one is logged in.
     pub fn user(&self) -> Option<&User> {
         match &self.login {
@@ -106,7 +119,8 @@ impl Session {
     pub fn end(&mut self) {
         self.login = Login::Ended;
         self.views.clear();
-        self.filters.clear();
+        self.property.retain(|id, _| id == PROPERTY);
+        self.property.values_mut().for_each(|collector| collector.filters.clear());
         self.collectors.clear();
         self.pages.clear();
     }

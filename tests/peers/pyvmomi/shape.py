@@ -13,7 +13,7 @@ ServiceInstance SessionManager ViewManager View ManagedObjectView ContainerView 
 ManagedEntity ExtensibleManagedObject Folder Datacenter ComputeResource ClusterComputeResource HostSystem VirtualMachine
 Datastore Network ResourcePool Task TaskManager HistoryCollector TaskHistoryCollector EventManager AlarmManager Alarm
 CustomFieldsManager OptionManager HostGraphicsManager HostPciPassthruSystem HostImageConfigManager HostServiceSystem
-EnvironmentBrowser
+EnvironmentBrowser SearchIndex
 """.split()
 
 DATA = """
@@ -61,13 +61,14 @@ VirtualMachineRelocateSpec VirtualMachineVMotionStunTimeInfo VirtualMachineGuest
 METHODS = """
 RetrieveServiceContent CurrentTime Login Logout SessionIsActive CreateContainerView DestroyView
 RetrievePropertiesEx ContinueRetrievePropertiesEx CancelRetrievePropertiesEx RetrieveProperties CreateFilter
-DestroyPropertyFilter WaitForUpdatesEx WaitForUpdates CheckForUpdates CancelWaitForUpdates
+DestroyPropertyFilter CreatePropertyCollector DestroyPropertyCollector
+WaitForUpdatesEx WaitForUpdates CheckForUpdates CancelWaitForUpdates
 EnterMaintenanceMode_Task ExitMaintenanceMode_Task RebootHost_Task ReconnectHost_Task
 UpdateGraphicsConfig RefreshGraphicsManager RetrieveVgpuDeviceInfo RetrieveVgpuProfileInfo UpdatePassthruConfig Refresh
 fetchSoftwarePackages CancelTask CreateCollectorForTasks ReadNextTasks DestroyCollector
 PowerOnVM_Task PowerOffVM_Task ShutdownGuest RelocateVM_Task ReconfigVM_Task
 AddCustomFieldDef RemoveCustomFieldDef SetField QueryOptions UpdateOptions LogUserEvent QueryEvents
-StartService StopService RestartService UpdateServicePolicy RefreshServices
+StartService StopService RestartService UpdateServicePolicy RefreshServices FindByInventoryPath
 """.split()
 
 STRINGS = {"TypeName", "MethodName", "PropertyPath"}

@@ -26,9 +26,9 @@ pub(super) fn property(from: Source<'_>, object: &Object, name: &str) -> Option<
         }
         (Object::TaskManager | Object::EventManager, "maxCollector") => Some(text(10)),
         (Object::View(id), _) => view(from, id, name),
-        (Object::PropertyCollector, "filter") => {
-            let filters = session?.filters.keys().map(|id| Value::Ref("PropertyFilter", id.clone()));
-            Some(Value::List(filters.collect()))
+        (Object::PropertyCollector(id), "filter") => {
+            let filters = session?.property.get(id)?.filters.keys();
+            Some(Value::List(filters.map(|id| Value::Ref("PropertyFilter", id.clone())).collect()))
         }
         _ => None,
     }
@@ -93,6 +93,7 @@ pub(in super::super) fn service_content(spec: &WorldSpec) -> Value {
         .reference("eventManager", "EventManager", "EventManager")
         .reference("taskManager", "TaskManager", "TaskManager")
         .reference("customFieldsManager", "CustomFieldsManager", "CustomFieldsManager")
+        .reference("searchIndex", "SearchIndex", "SearchIndex")
         .done()
 }
 
