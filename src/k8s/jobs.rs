@@ -16,6 +16,7 @@ use super::nodes::{MANAGER, PAGE};
 use super::pods::pods;
 use super::transport::{DEADLINE, Made};
 use crate::base::cause::chain;
+use crate::model::NodeMark;
 
 /// The label that the Job controller writes on the pods of a Job (Kubernetes 1.27 and later).
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -57,7 +58,7 @@ pub enum JobEnd {
 }
 
 /// How the label and the annotation are called that tell whose a Job is.
-pub(super) const RUN: &str = "poolwright.io/run";
+pub(super) const RUN: &str = NodeMark::JOB_RUN;
 pub(super) const NODE_UID: &str = "poolwright.io/node-uid";
 
 impl Client {

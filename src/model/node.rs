@@ -155,6 +155,8 @@ impl NodeMark {
     pub const ANNOTATION: &str = "poolwright.io/maintenance";
     /// The annotation of a node whose VM stays off as planned.
     pub const LEFT_OFF: &str = "poolwright.io/left-off";
+    /// The label of a Job that says which run it is of.
+    pub const JOB_RUN: &str = "poolwright.io/run";
     /// The version that this program writes, and the only one that it reads.
     pub const VERSION: u32 = 1;
 }

@@ -4,14 +4,14 @@
 mod again;
 mod demo;
 mod flow;
-mod harness;
+pub mod harness;
 mod help;
 mod input;
 mod json;
 mod kills;
 mod mended;
 mod mig;
-mod ports;
+pub mod ports;
 mod readme;
 mod secrets;
 mod shells;

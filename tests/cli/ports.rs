@@ -8,7 +8,7 @@ use super::harness::{Folder, L40S, SITE};
 /// `poolwright sim`, ended when it is dropped.
 pub struct Sim {
     child: Child,
-    address: String,
+    pub address: String,
     thumbprint: String,
     stdout: BufReader<ChildStdout>,
 }

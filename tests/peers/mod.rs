@@ -1,5 +1,6 @@
 //! Programs that we did not write, which judge us.
 
+mod by_hand;
 mod kubectl;
 mod kubernetes;
 mod openssh;

@@ -409,6 +409,13 @@ impl Desk<'_> {
                 ))
                 .run(kubectl(node, &format!("-n {namespace} logs job/{name}")))
                 .run(kubectl(node, &format!("-n {namespace} delete job {name}")));
+            if let Some(known) = self.0.mark(node).filter(|_| self.has_failed(node)) {
+                let ours = quoted(&format!("{}={}", NodeMark::JOB_RUN, known.mark.run));
+                does = does.run(kubectl(node, &format!("-n {namespace} delete jobs -l {ours}")));
+            }
+        }
+        if self.has_failed(node) {
+            does = does.then("the last line deletes the Jobs that this run has kept as evidence in this cluster");
         }
         does.then("each says `condition met`. If one does not, leave the node cordoned, and find out why")
     }
