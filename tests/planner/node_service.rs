@@ -26,7 +26,8 @@ fn a_host_whose_node_gives_no_service_is_out_of_service() {
         all.insert(resource.to_owned(), count.to_owned());
     };
     let failed = NodeMark { phase: NodePhase::Failed, ..mark("train-1") };
-    let causes: [(&dyn Fn(&mut NodeView), &str); 7] = [
+    type Change<'a> = &'a dyn Fn(&mut NodeView);
+    let causes: [(Change<'_>, &str); 7] = [
         (&|node| node.ready = Fact::unknown("NodeStatusUnknown"), "not known to be Ready (NodeStatusUnknown)"),
         (&|node| node.ready = Fact::Known(false), "not Ready"),
         (&|node| node.unschedulable = true, "cordoned"),

@@ -141,7 +141,7 @@ async fn what_could_not_be_given_back_is_said_and_an_abort_does_it() {
         let state = lab.run(async |engine| rollout::abort(engine, &run).await).await.unwrap();
         if left == "gpu-b" {
             // It did not pass its gate: a person's word alone takes it up again.
-            assert_eq!(stands(&lab, "k8s-b", "gpu-b").0, true, "{fault}");
+            assert!(stands(&lab, "k8s-b", "gpu-b").0, "{fault}");
             continue;
         }
         assert_eq!(state.exit(), Exit::Done, "{fault}: {state:#?}");
