@@ -5,8 +5,8 @@ use crate::model::{
     VmGpuDevice, VmRules,
 };
 use crate::plan::{
-    Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, Outline, PoolCapacity, Reboots,
-    SlowFacts, SlowGpu, VmFate,
+    Bounds, Capacity, Fate, GpuSetting, GpuTarget, HostTarget, Limits, Minutes, NodeOut, Outline, PoolCapacity,
+    Reboots, SlowFacts, SlowGpu, VmFate,
 };
 
 const H100_NVL: PciId = PciId { vendor: 0x10de, device: 0x2321, sub_vendor: 0x10de, sub_device: 0x1839 };
@@ -225,26 +225,46 @@ fn nodes_are_told_by_their_guest_cluster() {
         fate.node = Some(NodeRef { cluster, name: node.to_owned(), uid: format!("uid-{node}") });
     }
     host.bounds.nodes = BTreeMap::from([("k8s-serve".to_owned(), 2)]);
+    let job = serde_json::json!({
+        "metadata": {"namespace": "gpu-check"},
+        "spec": {"template": {"spec": {
+            "initContainers": [{"image": "lab/wait:1"}],
+            "containers": [{"image": "lab/add:13"}],
+        }}},
+    });
     host.guests = vec![GuestRules {
         cluster: text("k8s-serve"),
         expect: Expect { resource: text("nvidia.com/gpu"), per_node: At { value: 2, place: text("").place } },
         drain_timeout_s: 45 * 60,
-        validate: vec![JobTemplate { file: text("templates/add.yaml"), job: serde_json::Value::Null }],
+        validate: vec![JobTemplate { file: text("templates/add.yaml"), job }],
     }];
     let mut paper = Paper::new();
     nodes::of_host(&mut paper, &host);
     assert_eq!(
         paper.render(false).split_whitespace().collect::<Vec<_>>().join(" "),
         "nodes of k8s-serve: serve-1: cordoned, drained in at most 45 min, stopped; uncordoned once Ready with 2 \
-         nvidia.com/gpu, validated by templates/add.yaml nodes of k8s-serve left off: old-1: cordoned and \
-         drained; cordoned still at the end, the VM off nodes that move as they run: web-1 of k8s-serve: neither \
-         cordoned nor drained; looked at after the move nodes down at most: 2 of k8s-serve; if one does not pass its \
+         nvidia.com/gpu, validated by templates/add.yaml (images lab/wait:1, lab/add:13, namespace gpu-check) \
+         nodes of k8s-serve left off: old-1: cordoned and drained; cordoned still at the end, the VM off \
+         nodes that move as they run: web-1 of k8s-serve: neither cordoned nor drained; looked at after the move nodes down at most: 2 of k8s-serve; if one does not pass its \
          gate, the host is closed again"
     );
     let mut plan = a_plan();
     plan.hosts = vec![host];
     let head: Vec<String> = self::text(&plan).split_whitespace().map(str::to_owned).collect();
     assert!(head.join(" ").contains("Cordoned and drained: 2 nodes of k8s-serve."), "{head:?}");
+    // What is out before anything is done is said though nothing is.
+    plan.capacity.pools[0].nodes = plan.hosts[0]
+        .fates
+        .iter()
+        .take(1)
+        .filter_map(|fate| fate.node.clone())
+        .map(|node| NodeOut { node, host: "esx-9".into(), vm: "vm-web".into(), gpus: 2, why: "cordoned".into() })
+        .collect();
+    let idle = Plan { hosts: Vec::new(), ..plan.clone() };
+    let said: Vec<String> = self::text(&idle).split_whitespace().map(str::to_owned).collect();
+    for words in ["1 node is out of service now.", "node web-1 of k8s-serve on esx-9 (VM vm-web, 2 GPUs): cordoned"] {
+        assert!(said.join(" ").contains(words), "{said:?}");
+    }
     // Jobs are not everybody's.
     plan.hosts[0].guests[0].validate.clear();
     let mut paper = Paper::new();
