@@ -160,7 +160,8 @@ impl Run<'_> {
             may = self.may_close_again(host).await;
         }
         if let Err(MayNot::Yet(why) | MayNot::Ever(why)) = may {
-            return Ok(ClosedAgain::No(format!("it is not closed again, and is open, unverified: {why}")));
+            let record = self.read(host).await;
+            return Ok(ClosedAgain::No(self.stays_open(host, &record, &why).await));
         }
         if self.state_of(host).marker.as_ref().is_some_and(|marker| marker.phase != MarkerPhase::Failed) {
             let record = self.read(host).await;
@@ -184,16 +185,22 @@ impl Run<'_> {
         if view.in_maintenance == Fact::Known(true) {
             return Ok(());
         }
-        let vms = self.vms_to_stop_again(host);
-        for fate in host.fates.iter().filter(|fate| vms.contains(&fate.vm) && runs_here(host, &fate.vm, view).is_ok()) {
-            let Some(node) = &fate.node else { continue };
-            if self.node_memory(host, node).is_none() {
-                return Err(MayNot::Ever(format!("the node {node} was given back and serves again")));
-            }
-            let may_not = |found: NotEmpty| if found.lasts { MayNot::Ever(found.why) } else { MayNot::Yet(found.why) };
-            self.still_empty(host, node).await.map_err(may_not)?;
+        for vm in self.vms_to_stop_again(host).iter().filter(|vm| runs_here(host, vm, view).is_ok()) {
+            self.may_stop_again(host, vm).await?;
         }
         Ok(())
+    }
+
+    /// Whether the node that a VM is can be taken down once more.
+    async fn may_stop_again(&self, host: &HostPlan, vm: &MoRef) -> Result<(), MayNot> {
+        let Some(node) = host.fates.iter().find(|fate| fate.vm == *vm).and_then(|fate| fate.node.as_ref()) else {
+            return Ok(());
+        };
+        if self.node_memory(host, node).is_none() {
+            return Err(MayNot::Ever(format!("the node {node} was given back and serves again")));
+        }
+        let may_not = |found: NotEmpty| if found.lasts { MayNot::Ever(found.why) } else { MayNot::Yet(found.why) };
+        self.still_empty(host, node).await.map_err(may_not)
     }
 
     /// Takes a host back into maintenance mode, and stops the VMs there that this visit had stopped before:
@@ -227,39 +234,48 @@ impl Run<'_> {
                         Err(why) => vec![why],
                     }
                 }
-                Ok(Closing::Stop(vm)) if !asked.contains(&vm) => {
-                    // A retry starts it again.
-                    let comp = Compensation::Vm(vm.clone());
-                    self.rec.host(&host.host.name, Event::Armed { comp })?;
-                    if let Err(error) = Box::pin(self.vcenter().shutdown_guest(&vm)).await {
-                        tracing::warn!(host = %host.host.name, "{}", chain(&error));
+                // Entering, and the stops before, took their time: somebody may use the node again.
+                Ok(Closing::Stop(vm)) => match self.may_stop_again(host, &vm).await {
+                    Err(MayNot::Ever(why)) => return Ok(Err(self.stays_open(host, &record, &why).await)),
+                    Err(MayNot::Yet(why)) => vec![why],
+                    Ok(()) if asked.contains(&vm) => {
+                        let is_node = host.fates.iter().any(|fate| fate.vm == vm && fate.node.is_some());
+                        // Its guest does not heed us; its node is cordoned, and nobody uses it.
+                        if deadline.left() < limit / 2
+                            && is_node
+                            && let Err(why) = self.power_off(host, &vm, deadline).await
+                        {
+                            tracing::warn!(host = %host.host.name, "{why}");
+                        }
+                        vec![format!("{} to be powered off", host.vm_name(&vm))]
                     }
-                    asked.push(vm);
-                    continue;
-                }
-                Ok(Closing::Stop(vm)) => {
-                    let fate = host.fates.iter().find(|fate| fate.vm == vm);
-                    // Its guest does not heed us; its node is cordoned, and nobody uses it.
-                    if deadline.left() < limit / 2
-                        && fate.is_some_and(|fate| fate.node.is_some())
-                        && let Err(why) = self.power_off(host, &vm, deadline).await
-                    {
-                        tracing::warn!(host = %host.host.name, "{why}");
+                    Ok(()) => {
+                        // A retry starts it again.
+                        let comp = Compensation::Vm(vm.clone());
+                        self.rec.host(&host.host.name, Event::Armed { comp })?;
+                        if let Err(error) = Box::pin(self.vcenter().shutdown_guest(&vm)).await {
+                            tracing::warn!(host = %host.host.name, "{}", chain(&error));
+                        }
+                        asked.push(vm);
+                        continue;
                     }
-                    vec![format!("{} to be powered off", host.vm_name(&vm))]
-                }
+                },
                 Ok(Closing::Wait(what)) => vec![what],
                 Err(why) => vec![why],
             };
             if deadline.passed() {
-                return Ok(Err(format!(
-                    "it was not closed again, and is open, unverified: {}",
-                    waiting_for.join("; ")
-                )));
+                return Ok(Err(self.stays_open(host, &record, &waiting_for.join("; ")).await));
             }
             self.tell(host, Some(StepKind::EnterMaintenance), &waiting_for, deadline, None);
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// The host is not closed again: an entering that we asked for ends, or it would close later, under
+    /// whoever uses it then. The answer says how it stands.
+    async fn stays_open(&self, host: &HostPlan, record: &HostRecord, why: &str) -> String {
+        let kept = self.stop_entering(host, record).await.err().map(|kept| format!("; {kept}")).unwrap_or_default();
+        format!("it is not closed again, and is open, unverified: {why}{kept}")
     }
 
     /// The VMs of this visit's nodes: none but those are stopped a second time.
