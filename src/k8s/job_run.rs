@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::client::Client;
 use super::error::Error;
-use super::jobs::{JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
+use super::jobs::{BOOT, JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
 use crate::model::{NodeRef, RunId};
 
 /// How long a Job may run that does not say so itself, in seconds: a test of all GPUs of a node takes
@@ -22,6 +22,7 @@ pub struct JobRun {
     client: Client,
     node: NodeRef,
     run: RunId,
+    boot: String,
     namespace: String,
     name: String,
     job: Value,
@@ -49,11 +50,20 @@ pub enum JobLook {
 
 impl JobRun {
     /// The Job number `number` of this run on this node, of a whole Job as template. It runs on the node
-    /// whatever its taints say; it ends, and is not tried again, unless the template says otherwise.
+    /// whatever its taints say; it ends, and is not tried again, unless the template says otherwise. What it
+    /// shows is true of this boot (`status.nodeInfo.bootID`) alone: a run may validate a node before its host
+    /// is changed, and has to once more after it.
     ///
     /// # Errors
     /// [`Error::Unsendable`] if the template is no Job.
-    pub fn new(client: Client, node: NodeRef, run: &RunId, number: usize, template: &Value) -> Result<Self, Error> {
+    pub fn new(
+        client: Client,
+        node: NodeRef,
+        boot: &str,
+        run: &RunId,
+        number: usize,
+        template: &Value,
+    ) -> Result<Self, Error> {
         // A run is told from another by its end: it begins with the time.
         let short: String = run.as_str().to_lowercase().chars().rev().take(8).collect();
         let short: String = short.chars().rev().collect();
@@ -88,10 +98,10 @@ impl JobRun {
         spec.entry("activeDeadlineSeconds").or_insert(json!(LONGEST));
         // It is deleted once it has been read, by us.
         spec.remove("ttlSecondsAfterFinished");
-        sign(&mut job["metadata"], run, &node);
-        sign(&mut job["spec"]["template"]["metadata"], run, &node);
-        let run = run.clone();
-        Ok(Self { client, node, run, namespace, name, job })
+        sign(&mut job["metadata"], run, &node, boot);
+        sign(&mut job["spec"]["template"]["metadata"], run, &node, boot);
+        let (run, boot) = (run.clone(), boot.to_owned());
+        Ok(Self { client, node, run, boot, namespace, name, job })
     }
 
     /// Namespace and name of the Job.
@@ -109,28 +119,42 @@ impl JobRun {
             Ok(job) if self.is_ours(&job) && job.node_name.as_deref() == Some(&self.node.name) => Ok(()),
             Ok(_) => Err(self.not_taken("what it would make of it is not of this run and node")),
             // The name is looked for last: all else is well.
-            Err(error) if error.is_code(409) => self.known(error).await,
+            Err(error) if error.is_code(409) => self.known(error).await.map(drop),
             Err(error) => Err(error),
         }
     }
 
-    /// Creates the Job. One that this run has created before for this node is followed.
+    /// Whether a Job of this run and node is there that was made on another boot of it: what it shows is true
+    /// no more, and it has to go before this one can be created.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::NotTaken`] if there is a Job of this name that is not ours.
+    /// [`Error`] if that could not be read.
+    pub async fn is_outdated(&self) -> Result<bool, Error> {
+        Ok(self.found().await?.is_some_and(|job| self.is_ours(&job) && !self.is_of_this_boot(&job)))
+    }
+
+    /// Creates the Job. One that this run has created before for this node, on this boot, is followed.
+    ///
+    /// # Errors
+    /// [`Error`]; [`Error::NotTaken`] if there is a Job of this name that is not ours, or of another boot.
     pub async fn start(&self) -> Result<(), Error> {
         match self.client.create_job(&self.job).await {
             Ok(_) => Ok(()),
             // There is one, or the answer was lost: look before anything is concluded.
-            Err(error) if error.is_code(409) || error.may_have_acted() => self.known(error).await,
+            Err(error) if error.is_code(409) || error.may_have_acted() => {
+                match self.is_of_this_boot(&self.known(error).await?) {
+                    true => Ok(()),
+                    false => Err(self.not_taken("the Job of this name was made on another boot of the node")),
+                }
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// Whether the Job that is there already is ours; without one it is as the server said.
-    async fn known(&self, said: Error) -> Result<(), Error> {
+    /// The Job that is there already, if it is ours; without one it is as the server said.
+    async fn known(&self, said: Error) -> Result<JobView, Error> {
         match self.found().await? {
-            Some(job) if self.is_ours(&job) => Ok(()),
+            Some(job) if self.is_ours(&job) => Ok(job),
             Some(_) => Err(self.not_taken("a Job of this name is there that is not of this run and node")),
             None => Err(said),
         }
@@ -146,6 +170,9 @@ impl JobRun {
         let Some(job) = self.found().await? else { return Ok(failed(format!("Job {title} is gone"))) };
         if !self.is_ours(&job) {
             return Ok(failed(format!("Job {title} is not of this run and node")));
+        }
+        if !self.is_of_this_boot(&job) {
+            return Ok(failed(format!("Job {title} was made on another boot of the node")));
         }
         if job.node_name.as_deref() != Some(&self.node.name) {
             return Ok(failed(format!("Job {title} is not pinned to node {}", self.node.name)));
@@ -200,6 +227,10 @@ impl JobRun {
         job.run.as_deref() == Some(self.run.as_str()) && job.node_uid.as_deref() == Some(&self.node.uid)
     }
 
+    fn is_of_this_boot(&self, job: &JobView) -> bool {
+        job.boot.as_deref() == Some(self.boot.as_str())
+    }
+
     async fn log(&self, pod: &RawPod) -> Vec<String> {
         let (Some(name), Some(container)) = (pod.metadata.name.as_deref(), telling(pod)) else { return Vec::new() };
         let lines = self.client.log_of(&self.namespace, name, &container).await;
@@ -219,13 +250,14 @@ impl JobRun {
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// Says whose it is, in the metadata of a Job or of its pods.
-fn sign(metadata: &mut Value, run: &RunId, node: &NodeRef) {
+fn sign(metadata: &mut Value, run: &RunId, node: &NodeRef, boot: &str) {
     let metadata = object(metadata);
     let labels = object(metadata.entry("labels").or_insert(json!({})));
     labels.insert(RUN.to_owned(), json!(run.as_str()));
     labels.insert(MANAGED_BY.to_owned(), json!("poolwright"));
     let annotations = object(metadata.entry("annotations").or_insert(json!({})));
     annotations.insert(NODE_UID.to_owned(), json!(node.uid));
+    annotations.insert(BOOT.to_owned(), json!(boot));
 }
 
 /// The value as an object; what is none becomes an empty one.

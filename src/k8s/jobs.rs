@@ -38,6 +38,8 @@ pub struct JobView {
     pub run: Option<String>,
     /// The UID of the node that it is for, by its annotation.
     pub node_uid: Option<String>,
+    /// The boot of the node that it is for, by its annotation.
+    pub boot: Option<String>,
     /// The node that its pods are pinned to.
     pub node_name: Option<String>,
     /// Whether it is held back (`spec.suspend`): a queue has not admitted it.
@@ -57,9 +59,10 @@ pub enum JobEnd {
     Failed(String),
 }
 
-/// How the label and the annotation are called that tell whose a Job is.
+/// How the label and the annotations are called that tell whose a Job is.
 pub(super) const RUN: &str = NodeMark::JOB_RUN;
 pub(super) const NODE_UID: &str = "poolwright.io/node-uid";
+pub(super) const BOOT: &str = "poolwright.io/boot";
 
 impl Client {
     /// Creates a Job, once. A field that the server does not know is refused.
@@ -184,12 +187,14 @@ fn view(job: Job) -> Result<JobView, String> {
         (None, Some(_)) => Some(JobEnd::Complete),
         (None, None) => None,
     };
+    let mut annotations = metadata.annotations.unwrap_or_default();
     Ok(JobView {
         namespace: name(metadata.namespace, "namespace")?,
         name: name(metadata.name, "name")?,
         uid: metadata.uid.filter(|uid| !uid.is_empty()).ok_or("it has no uid")?,
         run: metadata.labels.and_then(|mut labels| labels.remove(RUN)),
-        node_uid: metadata.annotations.and_then(|mut annotations| annotations.remove(NODE_UID)),
+        node_uid: annotations.remove(NODE_UID),
+        boot: annotations.remove(BOOT),
         node_name: spec.template.spec.and_then(|pod| pod.node_name),
         suspended: spec.suspend.unwrap_or(false),
         succeeded: status.succeeded.and_then(|count| u32::try_from(count).ok()).unwrap_or(0),

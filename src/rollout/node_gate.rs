@@ -164,15 +164,24 @@ impl Run<'_> {
         if let Some(closed) = self.empty_again(host, &client, node, deadline).await? {
             return Ok(closed);
         }
+        let boot = match self.read_node(host, Some(StepKind::ValidateNode), node, deadline).await {
+            Ok(Seen::Node(seen)) => seen.boot_id,
+            Ok(Seen::Gone(found)) => return Ok(Gate::Closed(FailureClass::NotVerified, found)),
+            Err(why) => return Ok(Gate::Closed(FailureClass::Unknown, why)),
+        };
+        let Fact::Known(boot) = boot else {
+            let why = format!("the node {node} does not tell its boot ID, so no Job can be of this boot");
+            return Ok(Gate::Closed(FailureClass::Unknown, why));
+        };
         // A person has asked for it again: the Job that failed is not believed twice.
         let again = self.again.remove(node);
         let mut evidence = Vec::new();
         for (number, template) in rules.validate.iter().enumerate() {
-            let job = match JobRun::new(client.clone(), node.clone(), self.run_id(), number, &template.job) {
+            let job = match JobRun::new(client.clone(), node.clone(), &boot, self.run_id(), number, &template.job) {
                 Ok(job) => job,
                 Err(error) => return Ok(Gate::Closed(FailureClass::Refused, chain(&error))),
             };
-            if again && let Err(why) = self.forget_job(host, &client, &job, deadline).await {
+            if let Err(why) = self.forget_job(host, &client, &job, again, deadline).await {
                 return Ok(Gate::Closed(FailureClass::Unknown, why));
             }
             let subject = format!("{node}, {}", template.file);
@@ -234,7 +243,9 @@ impl Run<'_> {
 
     async fn would_take(&self, node: &NodeRef, number: usize, template: &Value) -> Result<(), String> {
         let client = self.guest(node)?;
-        let job = JobRun::new(client, node.clone(), self.run_id(), number, template).map_err(|error| chain(&error))?;
+        // The boot that it is going to be on is not known yet.
+        let job =
+            JobRun::new(client, node.clone(), "", self.run_id(), number, template).map_err(|error| chain(&error))?;
         Box::pin(job.rehearse()).await.map_err(|error| chain(&error))
     }
 
@@ -279,12 +290,14 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes a Job of before, and waits until it is gone.
+    /// Deletes a Job that is believed no more, and waits until it is gone: one that was made on another boot
+    /// of the node, before its host was changed, perhaps, and with `again` any.
     async fn forget_job(
         &mut self,
         host: &HostPlan,
         client: &Client,
         job: &JobRun,
+        again: bool,
         deadline: Deadline,
     ) -> Result<(), String> {
         let title = job.title();
@@ -293,6 +306,9 @@ impl Run<'_> {
         };
         loop {
             let found = async {
+                if !again && !job.is_outdated().await? {
+                    return Ok(None);
+                }
                 job.tidy().await?;
                 client.job(namespace, name).await
             };

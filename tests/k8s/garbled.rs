@@ -132,7 +132,7 @@ proptest! {
         });
         let look = run(async {
             let client = server.client().await;
-            let job = JobRun::new(client.clone(), node_ref(), &RunId::from("01J"), 1, &template).unwrap();
+            let job = JobRun::new(client.clone(), node_ref(), "boot-1", &RunId::from("01J"), 1, &template).unwrap();
             drop(job.start().await);
             job.look().await
         });

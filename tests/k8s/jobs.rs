@@ -26,12 +26,15 @@ fn template() -> Value {
     })
 }
 
+/// The boot that the node is on.
+const BOOT: &str = "boot-1";
+
 fn run() -> RunId {
     RunId::from("01JDZ0000000000000ABCDEFGH")
 }
 
 fn job_of(client: &Client, template: &Value) -> Result<JobRun, Error> {
-    JobRun::new(client.clone(), node_ref(), &run(), 2, template)
+    JobRun::new(client.clone(), node_ref(), BOOT, &run(), 2, template)
 }
 
 /// What was sent, as a server shows it, with this status.
@@ -55,7 +58,7 @@ async fn the_template_is_pinned_to_the_node_and_says_whose_it_is() {
     let labels = json!({
         "team": "ml", "poolwright.io/run": "01JDZ0000000000000ABCDEFGH", "app.kubernetes.io/managed-by": "poolwright"
     });
-    let annotations = json!({ "poolwright.io/node-uid": "uid-node-1" });
+    let annotations = json!({ "poolwright.io/node-uid": "uid-node-1", "poolwright.io/boot": BOOT });
     assert_eq!(
         sent,
         json!({
@@ -144,6 +147,8 @@ async fn a_job_that_this_run_has_made_is_followed_and_another_is_not() {
         (|job| job["metadata"]["labels"]["poolwright.io/run"] = json!("01OTHER")) as fn(&mut Value),
         |job| job["metadata"]["labels"] = json!({}),
         |job| job["metadata"]["annotations"]["poolwright.io/node-uid"] = json!("uid-2"),
+        |job| job["metadata"]["annotations"]["poolwright.io/boot"] = json!("boot-0"),
+        |job| drop(job["metadata"]["annotations"].as_object_mut().unwrap().remove("poolwright.io/boot")),
     ] {
         let error = start(other, exists).await.unwrap_err();
         assert!(matches!(error, Error::NotTaken { .. }), "{error:?}");
@@ -255,11 +260,12 @@ async fn what_does_not_prove_this_node_is_no_success() {
         { "type": "Complete", "status": "True" }, { "type": "Failed", "status": "True", "reason": "DeadlineExceeded" },
     ] });
     let none = json!({ "conditions": condition("Complete", "") });
-    let cases: [(Value, Change); 6] = [
+    let cases: [(Value, Change); 7] = [
         (complete(), |job| *job = json!(null)),
         (complete(), |job| job["spec"]["template"]["spec"]["nodeName"] = json!("node-2")),
         (complete(), |job| drop(job["spec"]["template"]["spec"].as_object_mut().unwrap().remove("nodeName"))),
         (complete(), |job| job["metadata"]["labels"] = json!({})),
+        (complete(), |job| job["metadata"]["annotations"]["poolwright.io/boot"] = json!("boot-0")),
         (both, |_| {}),
         (none, |_| {}),
     ];

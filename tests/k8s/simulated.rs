@@ -83,7 +83,7 @@ spec:
     }
 
     async fn job(&self, node: &str, gpus: u32, image: &str) -> JobLook {
-        let node = self.node(node).await.node;
+        let NodeView { node, boot_id, .. } = self.node(node).await;
         let container =
             json!({ "name": "check", "image": image, "resources": { "limits": { "nvidia.com/gpu": gpus } } });
         let template = json!({
@@ -91,7 +91,7 @@ spec:
             "spec": { "template": { "spec": { "containers": [container] } } },
         });
         let run = RunId::from("01JDZ0000000000000ABCDEFGH");
-        let job = JobRun::new(self.client.clone(), node, &run, 1, &template).unwrap();
+        let job = JobRun::new(self.client.clone(), node, boot_id.known().unwrap(), &run, 1, &template).unwrap();
         job.start().await.unwrap();
         job.start().await.unwrap();
         let mut looks = Vec::new();

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use poolwright::model::NodePhase;
 use poolwright::plan::{Plan, Step};
 use poolwright::rollout::{self, Event, Exit, HostPhase, LeftAs, RunState, Stage, StateDir, StepKind};
 
@@ -190,5 +191,45 @@ async fn a_host_that_somebody_else_has_marked_is_left_as_it_is() {
         assert_eq!(state.exit(), Exit::HostsLeft, "{step}: {state:#?}");
         assert!(left_as(&state).notes.iter().any(|note| note.contains("01OTHER")), "{step}: {:?}", left_as(&state));
         assert_eq!((lab.world.snapshot(), lab.world.log().len()), before, "{step}: nothing is written");
+    }
+}
+
+/// What a Job has shown of a node before its host was changed is believed no more after it, neither good nor
+/// bad, wherever the Job was left.
+#[tokio::test(start_paused = true)]
+async fn a_job_of_before_the_change_says_nothing_of_the_changed_host() {
+    let clusters = |first: &str, later: &str| {
+        format!(
+            "{{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{{name: spare-a, gpus: 4}}], containers: \
+               [{{image: \"cuda*\", {first}, times: 1}}, {{image: \"cuda*\", {later}}}]}}, \
+             {{name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{{name: spare-b, gpus: 4}}]}}"
+        )
+    };
+    // A VM that is not stopped: the visit is given back, and the node whose VM was stopped passes a gate.
+    let world = "faults: [{method: ShutdownGuest, object: vm-2, onCall: 1, then: {fault: InvalidState}}, \
+        {face: k8s, method: \"delete jobs\", onCall: 1, times: 6, then: {status: 500}}]";
+    for (first, later, exit) in
+        [("takes: 10s", "ends: {fails: 1}", Exit::HostsLeft), ("ends: {fails: 1}", "takes: 10s", Exit::Done)]
+    {
+        let case = format!("{first}, then {later}");
+        let clusters = clusters(first, later).leak();
+        let (lab, plan) = Nodes { clusters, world, ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!((state.exit(), asked(&lab, "UpdateGraphicsConfig")), (Exit::HostsLeft, 0), "{case}: {state:#?}");
+        let made = |lab: &Lab| {
+            let log = lab.world.log();
+            log.iter()
+                .filter(|write| write.call == "create jobs" && write.effect && write.id.starts_with("k8s-a/"))
+                .count()
+        };
+        assert_eq!(made(&lab), 1, "{case}");
+        let host = plan.order[0].clone();
+        let state = lab.run(async |engine| rollout::retry(engine, &state.run, &host).await).await.unwrap();
+        assert_eq!((state.exit(), asked(&lab, "UpdateGraphicsConfig")), (exit, 1), "{case}: {state:#?}");
+        assert_eq!(made(&lab), 2, "{case}: each boot has its Job");
+        match exit {
+            Exit::Done => are_free(&lab),
+            _ => assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)), "{case}"),
+        }
     }
 }

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::lab::{Lab, RUN, connect, mark};
 use super::plane::NOBODY;
 
+/// What a kubelet would tell: the nodes are played.
+const BOOT: &str = "11f78e1b-3800-bfa7-0799-644e87ade766";
+
 /// A template whose pod the kubelet plays as these annotations say.
 fn template(namespace: &str, plays: Value) -> Value {
     let limits = json!({"limits": {"nvidia.com/gpu": "4"}});
@@ -39,7 +42,7 @@ impl Validating {
     async fn job(&self, number: usize, template: &Value) -> JobRun {
         let client = self.lab.client().await;
         let node = client.node(&self.node).await.unwrap().unwrap().node;
-        JobRun::new(client, node, &RunId::from(RUN), number, template).unwrap()
+        JobRun::new(client, node, BOOT, &RunId::from(RUN), number, template).unwrap()
     }
 
     /// The Job as it is once it is so.
@@ -179,7 +182,7 @@ async fn a_dry_run_is_refused_as_the_job_would_be_with_no_right_but_to_create_it
     // Without the right.
     let client = connect(lab.server, NOBODY).await;
     let node = lab.client().await.node(&validating.node).await.unwrap().unwrap().node;
-    let error = JobRun::new(client, node, &RunId::from(RUN), 1, &good).unwrap().rehearse().await.unwrap_err();
+    let error = JobRun::new(client, node, BOOT, &RunId::from(RUN), 1, &good).unwrap().rehearse().await.unwrap_err();
     let refusal = error.refusal().expect("the server refuses");
     assert!(refusal.code == 403 && refusal.message.contains("cannot create resource \"jobs\""), "{refusal}");
     // It is there: what is there decides.
