@@ -19,27 +19,35 @@ const PLANS: u32 = 8;
 impl Run<'_> {
     /// Visits a host: for the first time, or again after a crash, a signal or a failure.
     pub(super) async fn visit(&mut self, host: &HostPlan) -> Result<(), RunError> {
-        let (record, guests) = self.read_all(host).await;
+        let (mut record, mut guests) = self.read_all(host).await;
         let mut known = match self.recall(host, &record) {
             Ok(known) => known,
             Err(held) => return self.hold(host, held).await,
         };
         self.recall_nodes(host, &mut known.memory, &record);
         self.nodes_before.extend(nodes_of(&record).map(|seen| (seen.node.clone(), seen.clone())));
-        if self.state_of(host).phase == HostPhase::Pending
-            && let Some(marker) = known.marker.clone()
-        {
-            let failed = marker.phase == MarkerPhase::Failed;
+        let is_new = self.state_of(host).phase == HostPhase::Pending;
+        if let Some(marker) = known.marker.clone().filter(|_| is_new) {
             self.found(host, &record, marker)?;
-            if failed {
-                for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
-                    self.marked(host, &node, &vm, Some(mark))?;
-                }
-                if matches!(self.finish_closing(host).await?, ClosedAgain::Stopped) {
-                    return Ok(());
-                }
+        }
+        // Known by its marker: it failed, and whoever saw that may have died while it closed again.
+        let failed = known.marker.as_ref().is_some_and(|marker| marker.phase == MarkerPhase::Failed);
+        if failed && matches!(self.state_of(host).phase, HostPhase::Left { .. }) {
+            for NodeMemory { node, vm, mark } in self.marked_nodes(&record) {
+                self.marked(host, &node, &vm, Some(mark))?;
+            }
+            if matches!(self.finish_closing(host).await?, ClosedAgain::Stopped) {
+                return Ok(());
+            }
+            if self.retrying.as_ref() != Some(&host.host.name) {
                 return self.hold(host, Held::FailedBefore).await;
             }
+            (record, guests) = self.read_all(host).await;
+            known = match self.recall(host, &record) {
+                Ok(known) => known,
+                Err(held) => return self.hold(host, held).await,
+            };
+            self.recall_nodes(host, &mut known.memory, &record);
         }
         if let Some(held) = self.taken(host, &record, &known.memory).await {
             return self.hold(host, held).await;

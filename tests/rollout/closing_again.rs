@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use poolwright::model::NodePhase;
-use poolwright::rollout::{self, Event, Exit, HostPhase, LeftAs, Outcome, RunState, StepKind};
+use poolwright::plan::Plan;
+use poolwright::rollout::{self, Engine, Event, Exit, HostPhase, LeftAs, Outcome, RunState, StateDir, StepKind};
 
-use super::crash::apply;
+use super::crash::{apply, trapped};
 use super::nodes::{BAD_GPU, Nodes, stands};
 use super::scene::{asked, closed, host_of, interrupted, marker, resume, watched};
 use super::trap::{Point, Trap};
-use crate::support::lab::Lab;
+use crate::support::lab::{Lab, in_memory};
+use crate::support::person;
 
 /// A Job that runs into its deadline: its pod still ends when the node has failed.
 const NEVER_ENDS: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
@@ -33,6 +35,45 @@ fn assert_closed_again(lab: &Lab) {
     let tally = lab.world.tally();
     assert!(!tally.vms["vm-1"].on && !tally.vms["vm-2"].on, "its nodes are off");
     assert!(marker(lab, 1).contains("\"failed\""), "{}", marker(lab, 1));
+}
+
+/// A run whose process died once the host had begun to close again.
+async fn dies_while_closing_again() -> (Lab, Plan) {
+    let nodes = || Nodes { clusters: BAD_GPU, vms: SLOW, ..Nodes::default() };
+    let (lab, plan) = nodes().planned().await;
+    let trap = Trap::new(Point::Never, &lab.world);
+    apply(&lab, &plan, &trap).await;
+    let log = lab.world.log();
+    let again = log.iter().rposition(|write| write.call == "EnterMaintenanceMode_Task").unwrap() + 1;
+    let before = log.len() - trap.writes();
+
+    let (lab, plan) = nodes().planned().await;
+    let lived = apply(&lab, &plan, &Trap::new(Point::Write(again - before), &lab.world)).await;
+    assert!(lived.is_none() && asked(&lab, "EnterMaintenanceMode_Task") == 2, "it died while the host closed again");
+    (lab, plan)
+}
+
+/// Its journal is lost, and whoever took it up by its marks dies, too: the next one finds it closing.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_closes_again_is_closed_after_two_deaths() {
+    let mut deaths = 0;
+    for nth in 1..=4 {
+        let (lab, plan) = dies_while_closing_again().await;
+        let elsewhere = in_memory();
+        let state = StateDir::open(elsewhere.path()).unwrap();
+        let trap = Trap::new(Point::Write(nth), &lab.world);
+        let second = async |engine: Engine<'_>| rollout::resume_from_live(engine, &plan).await.unwrap();
+        if trapped(&lab, &state, &trap, second).await.is_some() {
+            continue;
+        }
+        deaths += 1;
+        let run = state.runs().unwrap().remove(0);
+        let third = async |engine: Engine<'_>| rollout::resume(engine, &run).await;
+        let ended = person::with(&lab, Some(&state), third).await.unwrap();
+        assert_eq!(ended.exit(), Exit::HostsLeft, "write {nth}: {ended:#?}");
+        assert_closed_again(&lab);
+    }
+    assert!(deaths >= 2, "{deaths}");
 }
 
 /// A node that was given back serves again, however long one waits.
@@ -85,17 +126,7 @@ async fn a_node_that_is_opened_while_its_host_closes_again_is_not_taken_down() {
 /// Given up while it closes again: what we asked for is cancelled, and the host is somebody's.
 #[tokio::test(start_paused = true)]
 async fn a_host_that_closes_again_is_given_up_in_one_command() {
-    let nodes = || Nodes { clusters: BAD_GPU, vms: SLOW, ..Nodes::default() };
-    let (lab, plan) = nodes().planned().await;
-    let trap = Trap::new(Point::Never, &lab.world);
-    apply(&lab, &plan, &trap).await;
-    let log = lab.world.log();
-    let again = log.iter().rposition(|write| write.call == "EnterMaintenanceMode_Task").unwrap() + 1;
-    let before = log.len() - trap.writes();
-
-    let (lab, plan) = nodes().planned().await;
-    let lived = apply(&lab, &plan, &Trap::new(Point::Write(again - before), &lab.world)).await;
-    assert!(lived.is_none() && asked(&lab, "EnterMaintenanceMode_Task") == 2, "it died while the host closed again");
+    let (lab, plan) = dies_while_closing_again().await;
     let (run, name) = (lab.state.runs().unwrap().remove(0), plan.order[0].clone());
     let state = lab.run(async |engine| rollout::give_up(engine, &run, &name).await).await.unwrap();
     assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::GivenUp }, "{state:#?}");

@@ -173,16 +173,26 @@ spec:
 
 /// Applies the plan with a client that dies at this point; the answer is there only if it did not.
 pub async fn apply(lab: &Lab, plan: &Plan, trap: &Trap) -> Option<Result<RunState, RunError>> {
+    trapped(lab, &lab.state, trap, async |engine| rollout::apply(engine, plan).await).await
+}
+
+/// A process that keeps its state here, and that dies where the trap is.
+pub async fn trapped<T>(
+    lab: &Lab,
+    state: &StateDir,
+    trap: &Trap,
+    work: impl AsyncFnOnce(rollout::Engine<'_>) -> T,
+) -> Option<T> {
     let network = TrapNetwork { inner: lab.network.clone(), trap: trap.clone() };
     let fleet = lab.connect_over(network).await.unwrap();
     let (_raise, signals) = interrupt();
     let mut sink = trap.clone();
     let (confirm, handoff) = rollout::handoff(Duration::from_secs(3600));
-    let engine = rollout::Engine { handoff, ..lab.engine(&fleet, &mut sink, signals) };
+    let engine = rollout::Engine { handoff, state, ..lab.engine(&fleet, &mut sink, signals) };
     tokio::select! {
         biased;
         () = trap.sprung() => None,
-        ended = rollout::apply(engine, plan) => Some(ended),
+        ended = work(engine) => Some(ended),
         () = person::says_so(lab, confirm) => unreachable!("a person is there as long as the run"),
     }
 }
