@@ -8,7 +8,7 @@ use super::node_gate::Gate;
 use super::nodes::{NotEmpty, Seen, rules_of, runs_here};
 use super::run::{Deadline, Run};
 use super::visit::view_of;
-use super::{Compensation, Event, HostPhase, RunError, Stage, StepKind, chain};
+use super::{Compensation, Event, FailureClass, HostPhase, RunError, Stage, StepKind, chain};
 use crate::model::{Fact, HostRecord, MarkerPhase, MoRef, NodePhase, NodeRef, OnValidationFailure, PowerState};
 use crate::plan::{Boot, HostPlan, NodeEnd, NodeMemory, Step};
 use crate::vim25::wire::names::managed;
@@ -98,6 +98,8 @@ impl Run<'_> {
             match gate {
                 Gate::Passed(_) => {}
                 Gate::Stopped => return Ok(Err("a signal came before it passed its gate".to_owned())),
+                // It could not be asked: nothing was found of the node, and an abort asks once more.
+                Gate::Closed(FailureClass::Unknown | FailureClass::Fault, why) => return Ok(Err(why)),
                 Gate::Closed(_, why) => {
                     self.mark_failed(host, node).await?;
                     return Ok(Err(why));
@@ -126,7 +128,7 @@ impl Run<'_> {
     }
 
     /// Whether a host whose nodes did not pass their gate is to be closed again.
-    fn is_closed_again(&self, host: &HostPlan) -> bool {
+    pub(super) fn is_closed_again(&self, host: &HostPlan) -> bool {
         let state = self.state_of(host);
         let at_nodes = match &state.phase {
             HostPhase::Failed { at, .. } => {

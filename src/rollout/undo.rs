@@ -94,11 +94,16 @@ impl Run<'_> {
             Ok(Some(_)) => return Ok(()),
             Err(error) => return Err(unread(chain(&error))),
         }
-        let said = Box::pin(self.cancel(&task)).await;
-        match entering(&self.read(host).await).map_err(unread)? {
-            Some(running) if running == task => Err(format!("it still enters maintenance mode: {said}")),
-            Some(_) | None => Ok(()),
+        // One request may be lost on its way.
+        let mut said = String::new();
+        for _ in 0..ATTEMPTS {
+            said = Box::pin(self.cancel(&task)).await;
+            match entering(&self.read(host).await).map_err(unread)? {
+                Some(running) if running == task => {}
+                Some(_) | None => return Ok(()),
+            }
         }
+        Err(format!("it still enters maintenance mode: {said}"))
     }
 
     /// Leaves the maintenance that we asked for, on a host whose modes were not touched: its parity must be as

@@ -18,6 +18,8 @@ const WATCH: Duration = Duration::from_secs(60);
 const POWER_OFF: Duration = Duration::from_secs(120);
 /// Between two looks at a VM that starts.
 const LOOK: Duration = Duration::from_secs(5);
+/// How often a start is sent whose answer is lost.
+const LOST: u32 = 3;
 
 impl Run<'_> {
     /// Arms what a step changes and what is put back: maintenance, and all VMs that the visit stops
@@ -138,10 +140,12 @@ impl Run<'_> {
     /// Powers a VM on, pinned to this host, and proves it.
     async fn start_again(&mut self, host: &HostPlan, step: &Step) -> Result<Started, String> {
         let deadline = Deadline::of(step.deadline(&self.pace));
-        let mut sent = false;
+        let (mut sent, mut lost) = (false, 0);
         loop {
             let record = self.read(host).await;
-            let waiting_for = match self.look_at_start(host, step, &record, sent).await? {
+            // One whose answer was lost may not have got through: it is sent again once the VM is seen off.
+            let due = !sent || (1..LOST).contains(&lost);
+            let waiting_for = match self.look_at_start(host, step, &record, due).await? {
                 Started::Yes | Started::Ran if sent => return Ok(Started::Yes),
                 Started::Yes | Started::Ran => return Ok(Started::Ran),
                 Started::Due => {
@@ -152,10 +156,17 @@ impl Run<'_> {
                             Ok(TaskEnd::Success(_) | TaskEnd::Gone | TaskEnd::Deadline(_)) => {}
                             Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
                         },
-                        Sent::Stored | Sent::Unclear(_) => {}
+                        Sent::Stored => {}
+                        Sent::Unclear(why) => {
+                            tracing::warn!(host = %host.host.name, "{why}");
+                            lost += 1;
+                            sent = true;
+                            tokio::time::sleep(LOOK).await;
+                            continue;
+                        }
                         Sent::Refused(why) | Sent::Again(why) | Sent::Theirs(why) => return Err(why),
                     }
-                    sent = true;
+                    (sent, lost) = (true, LOST);
                     continue;
                 }
                 Started::NotYet(waiting_for) => waiting_for,
@@ -173,7 +184,7 @@ impl Run<'_> {
         host: &HostPlan,
         step: &Step,
         record: &HostRecord,
-        sent: bool,
+        due: bool,
     ) -> Result<Started, String> {
         if let Some(task) = entering(record)? {
             return Err(format!("the host enters maintenance mode ({})", task.id));
@@ -181,7 +192,7 @@ impl Run<'_> {
         let (view, memory) = (view_of(record)?, self.memory_of(host));
         match step.check(host, view, &memory) {
             Check::AlreadyDone { .. } => return Ok(Started::Yes),
-            Check::Ready if !sent => return Ok(Started::Due),
+            Check::Ready if due => return Ok(Started::Due),
             Check::Refused { expected, found } => return Err(format!("expected {expected}, found {found}")),
             Check::Ready | Check::InFlight { .. } => {}
         }
@@ -235,10 +246,19 @@ impl Run<'_> {
     pub(super) fn disarm_vms(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
         let Ok(view) = view_of(record) else { return Ok(()) };
         let Fact::Known(vms) = &view.vms else { return Ok(()) };
+        let closing = view.in_maintenance == Fact::Known(false) && self.is_closed_again(host);
         for vm in self.armed_vms(host) {
             let comp = Compensation::Vm(vm.clone());
             let power = vms.iter().find(|found| found.moref == vm).map(|found| &found.power);
             let event = match (power, left_off(host, &vm)) {
+                // Asked to shut down once more, perhaps, and its guest takes its time.
+                (Some(Fact::Known(PowerState::On)), _) if closing => {
+                    let found = format!(
+                        "{} runs; it may have been asked to shut down while its host closed again, and may power off later",
+                        host.vm_name(&vm)
+                    );
+                    Event::LeftAlone { comp, found }
+                }
                 (Some(Fact::Known(PowerState::On)), _) => Event::Undone { comp },
                 (Some(Fact::Known(PowerState::Off)), Some(name)) => {
                     Event::LeftAlone { comp, found: format!("{name} left off, as planned") }
