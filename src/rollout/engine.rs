@@ -253,7 +253,7 @@ fn run<'a>(
         shells: BTreeMap::new(),
         said: None,
         handoff,
-        passed: BTreeSet::new(),
+        proven: BTreeMap::new(),
         restarted: BTreeSet::new(),
         retrying: None,
         again: BTreeSet::new(),

@@ -9,7 +9,7 @@ use super::nodes::{Seen, lost, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
 use super::{Event, FailureClass, Held, How, RunError, StepKind, chain};
-use crate::k8s::{Client, Drain, JobLook, JobRun, Round};
+use crate::k8s::{Client, Drain, Error, JobLook, JobRun, Round};
 use crate::model::{Fact, GuestRules, NodePhase, NodeRef, NodeView};
 use crate::plan::{self, Boot, GateCheck, GateRead, HostPlan, Refusal, Step, Verdict, Visit};
 
@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_secs(5);
 /// until the deadline of that step, 5 minutes, and a node counts as Ready for 50 s after its kubelet was
 /// last heard of (`--node-monitor-grace-period`).
 const UNHEEDED: Duration = Duration::from_secs(6 * 60);
+/// How long a server may refuse us that heard us before: tokens of an hour are renewed within a minute.
+const UNHEARD: Duration = Duration::from_secs(120);
 /// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
 /// so does it once for each boot of its driver (kubernetes §6.3); what goes on is a fight.
 const RECORDONS: usize = 5;
@@ -31,6 +33,15 @@ pub(super) enum Gate {
     Closed(FailureClass, String),
     /// A signal came.
     Stopped,
+}
+
+/// How far a node has come through its gate in this process. It holds for one boot: whoever starts its VM
+/// anew may start it on other GPUs.
+pub(super) struct Proven {
+    /// Its boot ID (`status.nodeInfo.bootID`).
+    pub(super) boot: String,
+    /// Whether its Jobs have succeeded, or none are asked for.
+    pub(super) whole: bool,
 }
 
 impl Run<'_> {
@@ -75,9 +86,14 @@ impl Run<'_> {
         let stable_for = Duration::from_secs(self.pace.host_stable_s.into());
         let stable_for = if boot == Boot::Either { stable_for.max(UNHEEDED) } else { stable_for };
         let mut good: Option<Deadline> = None;
+        let mut on: Fact<String> = Fact::Absent;
         loop {
+            self.keep_others_cordoned(host, node).await?;
             let lines = match self.read_node(host, kind, node, deadline).await {
                 Ok(Seen::Node(seen)) => {
+                    // Started once more meanwhile: that boot has its own time.
+                    good = good.filter(|_| on == seen.boot_id);
+                    on = seen.boot_id.clone();
                     if let Err(why) = self.keep_cordoned(host, node, &seen).await? {
                         return Ok(Gate::Closed(FailureClass::Refused, why));
                     }
@@ -90,9 +106,8 @@ impl Run<'_> {
             if waiting_for.is_empty() {
                 if good.get_or_insert_with(|| Deadline::of(stable_for)).passed() {
                     self.write_node_gate(host, &lines)?;
-                    if rules.validate.is_empty() {
-                        // No Job comes after it.
-                        self.passed.insert(node.clone());
+                    if let Fact::Known(boot) = on {
+                        self.proven.insert(node.clone(), Proven { boot, whole: rules.validate.is_empty() });
                     }
                     return Ok(Gate::Passed(lines.into_iter().map(said).collect()));
                 }
@@ -149,6 +164,22 @@ impl Run<'_> {
         Ok(self.remark(host, node, known.mark.phase).await?.map_err(|(_, why)| why))
     }
 
+    /// Looks after the other nodes of the visit while one is waited for: software that uncordons a node does so
+    /// at its boot, and not when its turn has come. Pods that slip in are evicted at its turn.
+    async fn keep_others_cordoned(&mut self, host: &HostPlan, current: &NodeRef) -> Result<(), RunError> {
+        let others = self.memory_of(host).nodes.into_iter().filter(|known| known.node != *current);
+        for known in others.collect::<Vec<_>>() {
+            // One look: what keeps it from being read, or cordoned, is judged when its turn comes.
+            let seen = self.read_node(host, None, &known.node, Deadline::of(Duration::ZERO)).await;
+            if let Ok(Seen::Node(seen)) = seen
+                && let Err(why) = self.keep_cordoned(host, &known.node, &seen).await?
+            {
+                tracing::warn!(host = %host.host.name, node = %known.node, "{why}");
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the Jobs of the node's cluster on it, one after the other.
     pub(super) async fn validate(
         &mut self,
@@ -164,14 +195,9 @@ impl Run<'_> {
         if let Some(closed) = self.empty_again(host, &client, node, deadline).await? {
             return Ok(closed);
         }
-        let boot = match self.read_node(host, Some(StepKind::ValidateNode), node, deadline).await {
-            Ok(Seen::Node(seen)) => seen.boot_id,
-            Ok(Seen::Gone(found)) => return Ok(Gate::Closed(FailureClass::NotVerified, found)),
-            Err(why) => return Ok(Gate::Closed(FailureClass::Unknown, why)),
-        };
-        let Fact::Known(boot) = boot else {
-            let why = format!("the node {node} does not tell its boot ID, so no Job can be of this boot");
-            return Ok(Gate::Closed(FailureClass::Unknown, why));
+        let Some(boot) = self.proven.get(node).map(|proven| proven.boot.clone()) else {
+            let why = format!("expected the node {node} to have been looked at on this boot, found that it was not");
+            return Ok(Gate::Closed(FailureClass::Refused, why));
         };
         // A person has asked for it again: the Job that failed is not believed twice.
         let again = self.again.remove(node);
@@ -202,7 +228,7 @@ impl Run<'_> {
                 Gate::Stopped => return Ok(Gate::Stopped),
             }
         }
-        self.passed.insert(node.clone());
+        self.proven.insert(node.clone(), Proven { boot, whole: true });
         Ok(Gate::Passed(if evidence.is_empty() { vec!["no Job is asked for".to_owned()] } else { evidence }))
     }
 
@@ -340,6 +366,7 @@ impl Run<'_> {
         let kind = Some(StepKind::ValidateNode);
         let mut started = false;
         let mut waited: Option<String> = None;
+        let mut unheard: Option<Deadline> = None;
         loop {
             let waiting_for = match Box::pin(step_of(job, started)).await {
                 Ok(None) => {
@@ -362,7 +389,7 @@ impl Run<'_> {
                     waited = Some(why.clone());
                     why
                 }
-                Err(error) if may_pass(&error) => {
+                Err(error) if may_pass(&error) || may_be_heard_soon(&error, &mut unheard) => {
                     format!("the API server of {}: {}", node.cluster, chain(&error))
                 }
                 Err(error) => return Ok(Gate::Closed(FailureClass::Fault, chain(&error))),
@@ -371,6 +398,7 @@ impl Run<'_> {
                 let why = format!("the Job did not end in time; it waits for {waiting_for}");
                 return Ok(Gate::Closed(FailureClass::NotVerified, why));
             }
+            self.keep_others_cordoned(host, node).await?;
             // Pods of others that land now would meet a GPU that nobody has proven.
             if let Ok(Seen::Node(seen)) = self.read_node(host, kind, node, deadline).await
                 && let Err(why) = self.keep_cordoned(host, node, &seen).await?
@@ -392,8 +420,17 @@ impl Run<'_> {
     }
 }
 
+/// Whether a server that does not hear us may do so soon: a token is renewed, the rules of its webhooks come
+/// back (kubernetes §0: a starting API server forbids everything for a moment). It took the dry run, and a host
+/// with VMs that were stopped waits for the answer.
+fn may_be_heard_soon(error: &Error, since: &mut Option<Deadline>) -> bool {
+    let forbidden = error.refusal().is_some_and(|refusal| refusal.code == 403);
+    let unheard = forbidden || matches!(error, Error::Unauthorized { .. } | Error::Credential { .. });
+    unheard && !since.get_or_insert_with(|| Deadline::of(UNHEARD)).passed()
+}
+
 /// Starts the Job (none), or looks at it.
-async fn step_of(job: &JobRun, started: bool) -> Result<Option<JobLook>, crate::k8s::Error> {
+async fn step_of(job: &JobRun, started: bool) -> Result<Option<JobLook>, Error> {
     if started { job.look().await.map(Some) } else { job.start().await.map(|()| None) }
 }
 

@@ -365,12 +365,11 @@ impl Run<'_> {
         leave: NodeEnd,
         deadline: Deadline,
     ) -> Result<Attempt, RunError> {
-        if leave == NodeEnd::Open && !self.passed.contains(node) {
+        if leave == NodeEnd::Open && self.boot_of_gate(node).is_none() {
             let why = format!("expected the node {node} to have passed its gate, found that it has not");
             return Ok(Attempt::Failed(FailureClass::Refused, why));
         }
-        let ended = self.take_mark_off(host, rules, node, leave, deadline).await?;
-        Ok(match ended {
+        Ok(match self.take_mark_off(host, rules, node, leave, deadline).await? {
             Ok(evidence) => Attempt::Done(How::Did, evidence),
             Err((class, why)) => Attempt::Failed(class, why),
         })
@@ -393,10 +392,16 @@ impl Run<'_> {
             NodeEnd::Open if known.mark.was_unschedulable => Release::KeepCordoned,
             NodeEnd::Open => Release::Uncordon,
         };
-        let gate = (leave == NodeEnd::Open && self.passed.contains(node)).then_some(rules);
+        let boot = self.boot_of_gate(node).filter(|_| leave == NodeEnd::Open);
+        let gate = boot.as_deref().map(|boot| (rules, boot));
         let comp = Compensation::Node(node.clone());
         let (event, words) = match self.strip(host, node, &known, &end, gate, deadline).await? {
-            Err(why) => return Ok(Err(why)),
+            Err((class, why)) => {
+                if class == FailureClass::NotVerified {
+                    self.mark_failed(host, node).await?;
+                }
+                return Ok(Err((class, why)));
+            }
             Ok(Stripped::BySomebody(found)) => (Event::LeftAlone { comp, found: found.clone() }, found),
             Ok(Stripped::ByUs) => match end {
                 Release::Uncordon => (Event::Undone { comp }, "uncordoned".to_owned()),
@@ -408,8 +413,32 @@ impl Run<'_> {
             },
         };
         self.rec.host(&host.host.name, event)?;
-        self.passed.remove(node);
+        self.proven.remove(node);
         Ok(Ok(vec![words]))
+    }
+
+    /// The boot on which a node has passed its gate in this process.
+    fn boot_of_gate(&self, node: &NodeRef) -> Option<String> {
+        self.proven.get(node).filter(|proven| proven.whole).map(|proven| proven.boot.clone())
+    }
+
+    /// Whether a node is still as it was when it passed its gate on this boot: what was read then may be old.
+    async fn still_passes(
+        &self,
+        host: &HostPlan,
+        known: &NodeMemory,
+        seen: &NodeView,
+        (rules, boot): (&GuestRules, &str),
+    ) -> Result<(), String> {
+        let closed = super::node_gate::closed(&plan::node_gate(rules, known, seen, Boot::Either));
+        if !closed.is_empty() {
+            return Err(closed.join("; "));
+        }
+        if seen.boot_id.known().map(String::as_str) != Some(boot) {
+            return Err(format!("it passed on boot {boot}, and its VM was started anew since"));
+        }
+        let record = self.read(host).await;
+        super::visit::view_of(&record).and_then(|view| runs_here(host, &known.vm, view))
     }
 
     /// Takes our mark off a node that is left to somebody, cordoned. The answer says how it is.
@@ -434,7 +463,7 @@ impl Run<'_> {
         node: &NodeRef,
         known: &NodeMemory,
         end: &Release,
-        gate: Option<&GuestRules>,
+        gate: Option<(&GuestRules, &str)>,
         deadline: Deadline,
     ) -> Result<Result<Stripped, (FailureClass, String)>, RunError> {
         let client = match self.guest(node) {
@@ -467,13 +496,11 @@ impl Run<'_> {
                 }
                 Fact::Unknown { why } => return Ok(Err((FailureClass::Refused, why))),
             }
-            if let Some(rules) = gate {
-                // What was read for the gate may be old by now.
-                let closed = super::node_gate::closed(&plan::node_gate(rules, known, &seen, Boot::Either));
-                if !closed.is_empty() {
-                    let why = format!("it passed its gate, and does not any more: {}", closed.join("; "));
-                    return Ok(Err((FailureClass::NotVerified, why)));
-                }
+            if let Some(gate) = gate
+                && let Err(why) = self.still_passes(host, known, &seen, gate).await
+            {
+                let why = format!("it passed its gate, and does not any more: {why}");
+                return Ok(Err((FailureClass::NotVerified, why)));
             }
             if deadline.passed() {
                 return Ok(Err((FailureClass::Timeout, format!("our mark does not go off the node {node}"))));

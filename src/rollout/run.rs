@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::node_gate::Proven;
 use super::record::{Recorder, Waiting};
 use super::{Event, Handoff, HostPhase, HostState, Interrupt, RunDir, RunError, RunState, StepKind};
 use crate::base::clock::Clock;
@@ -34,8 +35,8 @@ pub(super) struct Run<'a> {
     pub(super) said: Option<String>,
     /// How long a person is waited for.
     pub(super) handoff: Handoff,
-    /// Nodes that passed their gate in this process, and are not uncordoned yet.
-    pub(super) passed: BTreeSet<NodeRef>,
+    /// Nodes that came through their gate in this process, and are not uncordoned yet.
+    pub(super) proven: BTreeMap<NodeRef, Proven>,
     /// VMs that this process has powered on again: they are on another boot, whatever is shown still.
     pub(super) restarted: BTreeSet<MoRef>,
     /// The host that a person has asked to be visited again.

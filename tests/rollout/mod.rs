@@ -15,6 +15,7 @@ mod machine;
 mod maintenance;
 mod mig;
 mod nodes;
+mod proof;
 mod reboots;
 pub mod scene;
 mod standing;
