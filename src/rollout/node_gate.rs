@@ -382,7 +382,7 @@ impl Run<'_> {
                 }
                 Ok(Some(JobLook::Failed { mut evidence })) => {
                     // Its pod may be gone by now, and with it the reason.
-                    evidence.extend(waited.map(|why| format!("it waited for {why}")));
+                    evidence.extend(waited.map(|why| format!("before that: {why}")));
                     return Ok(Gate::Closed(FailureClass::NotVerified, evidence.join("; ")));
                 }
                 Ok(Some(JobLook::Waiting { why })) => {

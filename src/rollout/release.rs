@@ -202,10 +202,14 @@ impl Run<'_> {
     /// How the host stands.
     pub(super) fn left_as(&self, host: &HostPlan, record: &HostRecord, mut notes: Vec<String>) -> LeftAs {
         let state = self.state_of(host);
-        let uncompensated = match &state.marker {
+        let mut uncompensated = match &state.marker {
             Some(marker) if state.visit.is_none() => marker::armed(marker),
             Some(_) | None => state.armed.clone(),
         };
+        // Of a changed host, which stands as it is, what is seen to be as it was before is not told as left.
+        if state.changed && !self.is_closed_again(host) {
+            uncompensated.retain(|comp| !is_back(comp, record));
+        }
         let names: Vec<&str> = uncompensated
             .iter()
             .filter_map(|comp| match comp {
@@ -262,5 +266,18 @@ fn node_in(comp: &Compensation) -> Option<String> {
     match comp {
         Compensation::Node(node) => Some(node.to_string()),
         _ => None,
+    }
+}
+
+/// Whether the live host shows that this is as it was before the visit.
+fn is_back(comp: &Compensation, record: &HostRecord) -> bool {
+    let Ok(view) = view_of(record) else { return false };
+    match comp {
+        Compensation::Maintenance => view.in_maintenance == Fact::Known(false) && matches!(entering(record), Ok(None)),
+        Compensation::Vm(vm) => {
+            let found = view.vms.known().into_iter().flatten().find(|found| found.moref == *vm);
+            found.is_some_and(|found| found.power == Fact::Known(PowerState::On))
+        }
+        _ => false,
     }
 }

@@ -414,6 +414,8 @@ impl HostState {
                 }
             }
             Event::Armed { comp } => {
+                // Of a visit before: it is ours to put back once more.
+                self.left_alone.retain(|(left, _)| left != comp);
                 if !self.armed.contains(comp) {
                     self.armed.push(comp.clone());
                 }

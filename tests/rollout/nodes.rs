@@ -288,6 +288,9 @@ async fn a_validation_that_fails_leaves_the_host_open_where_the_pool_says_so() {
     assert_eq!(state.exit(), Exit::HostsLeft);
     assert!(!closed(&lab, 1));
     assert!(lab.world.tally().vms["vm-1"].on);
+    let HostPhase::Failed { left_as: Some(left), .. } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
+    let nodes = left.uncompensated.iter().all(|comp| matches!(comp, Compensation::Node(_)));
+    assert!(nodes && !left.uncompensated.is_empty(), "its host is open, and its VMs run: {left:?}");
     assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, Some(NodePhase::Failed)));
     assert!(marker(&lab, 1).contains("\"failed\""));
 }
