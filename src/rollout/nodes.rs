@@ -424,11 +424,12 @@ impl Run<'_> {
 
     /// Whether a node is still as it was when it passed its gate on this boot: what was read then may be old.
     async fn still_passes(
-        &self,
+        &mut self,
         host: &HostPlan,
         known: &NodeMemory,
         seen: &NodeView,
         (rules, boot): (&GuestRules, &str),
+        deadline: Deadline,
     ) -> Result<(), String> {
         let closed = super::node_gate::closed(&plan::node_gate(rules, known, seen, Boot::Either));
         if !closed.is_empty() {
@@ -437,8 +438,18 @@ impl Run<'_> {
         if seen.boot_id.known().map(String::as_str) != Some(boot) {
             return Err(format!("it passed on boot {boot}, and its VM was started anew since"));
         }
-        let record = self.read(host).await;
-        super::visit::view_of(&record).and_then(|view| runs_here(host, &known.vm, view))
+        loop {
+            let record = self.read(host).await;
+            match super::visit::view_of(&record) {
+                Ok(view) => return runs_here(host, &known.vm, view),
+                // A host that cannot be read for a moment says nothing against its nodes.
+                Err(why) if deadline.passed() => return Err(why),
+                Err(why) => {
+                    self.tell(host, Some(StepKind::UncordonNode), &[why], deadline, None);
+                    tokio::time::sleep(UNREACHED.min(deadline.left())).await;
+                }
+            }
+        }
     }
 
     /// Takes our mark off a node that is left to somebody, cordoned. The answer says how it is.
@@ -497,7 +508,7 @@ impl Run<'_> {
                 Fact::Unknown { why } => return Ok(Err((FailureClass::Refused, why))),
             }
             if let Some(gate) = gate
-                && let Err(why) = self.still_passes(host, known, &seen, gate).await
+                && let Err(why) = self.still_passes(host, known, &seen, gate, deadline).await
             {
                 let why = format!("it passed its gate, and does not any more: {why}");
                 return Ok(Err((FailureClass::NotVerified, why)));
