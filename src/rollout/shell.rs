@@ -75,12 +75,10 @@ impl Run<'_> {
         Ok(Ok(Fact::unknown("the SSH connection breaks again and again")))
     }
 
-    /// The login to this host, kept or new; an error with whether it is final.
+    /// The login to this host, kept or new; an error with whether it is final. The fleet tries no second one where
+    /// one has failed.
     async fn session(&mut self, host: &HostPlan) -> Result<Result<&Shell, (bool, String)>, RunError> {
         let name = &host.host.name;
-        if let Some(why) = &self.state_of(host).shell_ended {
-            return Ok(Err((true, format!("the shell is not used again in this run: {why}"))));
-        }
         if !self.shells.contains_key(name) {
             match Box::pin(self.fleet.open_shell(name)).await {
                 Ok(shell) => {
@@ -88,11 +86,7 @@ impl Run<'_> {
                 }
                 Err(error) => {
                     let why = chain(&error);
-                    let ends = match &error {
-                        NoShell::Shell(error) => error.ends_shell_use(),
-                        NoShell::Ended { .. } => true,
-                        _ => false,
-                    };
+                    let ends = matches!(&error, NoShell::Shell(error) if error.ends_shell_use());
                     if ends {
                         self.rec.host(name, Event::ShellLoginFailed { error: why.clone() })?;
                     }

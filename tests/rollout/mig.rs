@@ -182,6 +182,24 @@ async fn a_login_that_failed_on_a_changed_host_is_tried_again_at_a_persons_word(
     assert_eq!(shell(&lab, 1), (false, "running".to_owned()));
 }
 
+/// The connection breaks while the daemon is stopped, and the login after it fails: nobody logs in once more to
+/// start it again, not in another process either, and it is told.
+#[tokio::test(start_paused = true)]
+async fn a_login_that_failed_is_not_tried_again_to_put_back_what_it_left() {
+    let world = "faults: [{face: ssh, method: nvidia-smi -mig, then: dropBefore}, {face: ssh, method: login, onCall: 2, then: dropBefore}]";
+    // Its SSH service stays up, so that another login would come through.
+    let host = "shell: {users: [{name: root, password: lab}], ssh: {running: true, policy: on}}";
+    let (lab, plan) = Scene { world, host, ..by_shell() }.planned().await;
+    let (state, _) = watched(&lab, &plan).await;
+    let state = state.unwrap();
+    assert!(host_of(&state, 1).armed.contains(&Compensation::Monitor), "{state:#?}");
+    assert_eq!((state.exit(), shell(&lab, 1).1.as_str()), (Exit::HostsLeft, "stopped"));
+    let host = HostName::from("esx-01");
+    let state = lab.run(async |engine| rollout::give_up(engine, &state.run, &host).await).await.unwrap();
+    assert_eq!(shell(&lab, 1).1, "stopped", "{state:#?}");
+    assert!(host_of(&state, 1).left_alone.iter().any(|(comp, _)| *comp == Compensation::Monitor), "{state:#?}");
+}
+
 /// Where no visit goes on a person takes the host over: it stays as it is, without a mark, and nothing of
 /// the way to its shell is left.
 #[tokio::test(start_paused = true)]
