@@ -19,7 +19,8 @@ const LOOK: Duration = Duration::from_secs(5);
 /// until the deadline of that step, 5 minutes, and a node counts as Ready for 50 s after its kubelet was
 /// last heard of (`--node-monitor-grace-period`).
 const UNHEEDED: Duration = Duration::from_secs(6 * 60);
-/// How long a server may refuse us that heard us before: tokens of an hour are renewed within a minute.
+/// How long a server may refuse us that heard us before. A token of a file or a plugin is had anew for each call,
+/// so an expiry passes by itself; what lasts longer is somebody's doing. As long as the dry run asks.
 const UNHEARD: Duration = Duration::from_secs(120);
 /// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
 /// so does it once for each boot of its driver (kubernetes §6.3); what goes on is a fight.

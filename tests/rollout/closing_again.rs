@@ -131,6 +131,8 @@ async fn a_host_that_closes_again_is_given_up_in_one_command() {
     let state = lab.run(async |engine| rollout::give_up(engine, &run, &name).await).await.unwrap();
     assert_eq!(host_of(&state, 1).phase, HostPhase::Done { outcome: Outcome::GivenUp }, "{state:#?}");
     assert_eq!((asked(&lab, "CancelTask"), marker(&lab, 1)), (1, String::new()));
+    let told = host_of(&state, 1).left_alone.iter().filter(|(_, found)| found.contains("may power off later"));
+    assert_eq!(told.count(), 2, "of both VMs that run: {state:#?}");
     assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, None), "cordoned, without our mark");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(!closed(&lab, 1), "nothing goes on closing it");

@@ -190,6 +190,27 @@ async fn a_host_that_somebody_else_has_marked_is_left_as_it_is() {
     }
 }
 
+/// A request that is lost once on its way is sent again.
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_while_giving_back_is_sent_again() {
+    let stays = "{method: ShutdownGuest, object: vm-2, onCall: 1, then: {fault: InvalidState}}";
+    for (call, fault) in [
+        ("CancelTask", "{method: CancelTask, onCall: 1, then: dropBefore}"),
+        ("CancelTask", "{method: CancelTask, onCall: 1, then: {lie: noEffect}}"),
+        ("PowerOnVM_Task", "{method: PowerOnVM_Task, object: vm-1, onCall: 1, then: dropBefore}"),
+    ] {
+        let world = format!("faults: [{stays}, {fault}]").leak();
+        let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!(state.exit(), Exit::HostsLeft, "{fault}: {state:#?}");
+        assert!(left_as(&state).is_clean(), "{fault}: {:?}", left_as(&state));
+        assert_eq!((asked(&lab, call), closed(&lab, 1), marker(&lab, 1)), (2, false, String::new()), "{fault}");
+        let vm = &lab.world.tally().vms["vm-1"];
+        assert_eq!((vm.on, vm.host.as_str(), vm.starts), (true, "esx-01", 1), "{fault}");
+        are_free(&lab);
+    }
+}
+
 /// What a Job has shown of a node before its host was changed is believed no more after it, neither good nor
 /// bad, wherever the Job was left.
 #[tokio::test(start_paused = true)]
