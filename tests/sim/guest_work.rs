@@ -279,6 +279,28 @@ async fn reboot(world: &World, vm: &str) {
     raw.vm_task("PowerOnVM_Task", vm, "").await;
 }
 
+/// Containers begin anew with a boot: what they were about to do before it does not come at its old time.
+#[tokio::test(start_paused = true)]
+async fn what_a_pod_was_about_to_do_before_a_reboot_does_not_come_after_it() {
+    let guest = "      workloads: [{name: slow, kind: bare, start: 5m, nodes: [serve-1]}]";
+    let world = world(guest, ", boot: {ready: 10s}", "");
+    let (raw, kube) = (Raw::login(&world).await, Kube::new(&world));
+    let started = async || {
+        let pod = kube.get("/api/v1/namespaces/default/pods/slow").await;
+        pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"].as_str().unwrap().to_owned()
+    };
+    for _ in 0..2 {
+        raw.vm("PowerOffVM_Task", "vm-1", "").await.ok();
+        pass(10).await;
+        raw.vm("PowerOnVM_Task", "vm-1", "").await.ok();
+        pass(230).await;
+    }
+    pass(60).await;
+    assert_eq!(started().await, "2026-11-30T20:00:00Z", "the second boot began to start it less than 5 minutes ago");
+    pass(60).await;
+    assert!(started().await.as_str() > "2026-11-30T20:09", "{}", started().await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_driver_manager_uncordons_at_boot_and_a_person_when_it_pleases() {
     let rest = "  actors: [{who: kim, once: {method: patch nodes, object: k8s/nodes/serve-2}, after: 10s, does: {uncordon: {cluster: k8s, node: serve-2}}}]";

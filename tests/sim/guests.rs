@@ -364,3 +364,21 @@ async fn a_world_is_kept_with_its_guests() {
     assert_eq!(kube.call("GET", &format!("/api/v1/namespaces/default/pods/{}", pods[0]), "", "").await.0, 404);
     assert_eq!(again.log().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_is_powered_off_while_its_guest_boots_is_no_ready_node() {
+    let world = world(WEB, "", "");
+    let (raw, kube) = (Raw::login(&world).await, Kube::new(&world));
+    let ready = async || condition(&kube.node("serve-1").await, "Ready")["status"].clone();
+    raw.vm_task("PowerOffVM_Task", "vm-1", "").await;
+    raw.vm("PowerOnVM_Task", "vm-1", "").await.ok();
+    pass(30).await;
+    assert_eq!(raw.vm_value("vm-1", "runtime.powerState").await, "poweredOn");
+    assert_eq!(ready().await, "Unknown", "it boots");
+    raw.vm("PowerOffVM_Task", "vm-1", "").await.ok();
+    pass(400).await;
+    assert_eq!(ready().await, "Unknown", "nobody is there to report");
+    raw.vm_task("PowerOnVM_Task", "vm-1", "").await;
+    pass(80).await;
+    assert_eq!(ready().await, "True");
+}

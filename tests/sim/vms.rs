@@ -220,6 +220,23 @@ async fn a_guest_takes_its_time_to_shut_down_refuses_or_has_no_tools() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_guest_that_was_powered_off_and_on_does_not_shut_down_at_the_old_time() {
+    let rest = "          vms: [{name: good, host: esx-01, power: on, shutdownTakes: 2m}]";
+    let raw = Raw::login(&world_with(&hosts("esx-01", "h100-nvl-94", 1, "{vgpu: {size: same}}"), rest)).await;
+    let power = async || raw.vm_value("good", "runtime.powerState").await;
+    raw.vm("ShutdownGuest", "good", "").await.ok();
+    raw.vm("PowerOffVM_Task", "good", "").await.ok();
+    pass(10).await;
+    raw.vm("PowerOnVM_Task", "good", "").await.ok();
+    pass(50).await;
+    raw.vm("ShutdownGuest", "good", "").await.ok();
+    pass(100).await;
+    assert_eq!(power().await, "poweredOn", "it was asked 100 s ago");
+    pass(25).await;
+    assert_eq!(power().await, "poweredOff");
+}
+
+#[tokio::test(start_paused = true)]
 async fn relocation_moves_a_vm_and_b14_may_end_in_error_after_the_call_went_well() {
     let both = hosts("esx-[01-02]", "h100-nvl-94", 1, "{vgpu: {size: same}}");
     let running = |rest: &str| {

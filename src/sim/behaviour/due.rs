@@ -35,8 +35,8 @@ pub(in crate::sim) enum Transition {
     StorageBack { host: u32 },
     /// The HA agent is connected.
     AgentBack { host: u32 },
-    /// The guest of a VM has shut down.
-    ShutsDown { vm: u32 },
+    /// The guest of a VM has shut down, as it was asked at its so manyth start.
+    ShutsDown { vm: u32, start: u32 },
     /// A compute policy tries to power its VM on.
     PolicyPowersOn { vm: u32 },
     /// DRS looks at the host that this task closes.

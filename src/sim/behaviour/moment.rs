@@ -55,7 +55,7 @@ impl Moment<'_> {
             Transition::CatchesUp { host } => self.catches_up(host),
             Transition::StorageBack { host } => self.storage_back(host),
             Transition::AgentBack { host } => self.agent_back(host),
-            Transition::ShutsDown { vm } => self.shuts_down(vm),
+            Transition::ShutsDown { vm, start } => self.shuts_down(vm, start),
             Transition::PolicyPowersOn { vm } => self.policy_powers_on(vm),
             Transition::DrsPasses { task } => self.drs_passes(task),
             Transition::Guest { cluster, what } => self.guest_due(&cluster, what),

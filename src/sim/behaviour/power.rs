@@ -115,15 +115,15 @@ impl Moment<'_> {
             return Ok(());
         }
         known.shutting_down = true;
-        let takes = known.shutdown_takes.0;
-        self.schedule(takes, Transition::ShutsDown { vm });
+        let (takes, start) = (known.shutdown_takes.0, known.counts.starts);
+        self.schedule(takes, Transition::ShutsDown { vm, start });
         self.changed = true;
         Ok(())
     }
 
-    /// A guest has shut down.
-    pub(super) fn shuts_down(&mut self, vm: u32) {
-        if self.state.vms.get(&vm).is_some_and(|vm| vm.shutting_down) {
+    /// A guest has shut down, unless its VM was powered off and on meanwhile.
+    pub(super) fn shuts_down(&mut self, vm: u32, start: u32) {
+        if self.state.vms.get(&vm).is_some_and(|vm| vm.shutting_down && vm.counts.starts == start) {
             self.turn_off(vm);
         }
     }

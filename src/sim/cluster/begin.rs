@@ -165,7 +165,7 @@ impl Cluster<'_> {
     fn has_run(&mut self) {
         loop {
             let (starts, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|(_, what)| {
-                matches!(what, GuestDue::PodRuns { .. } | GuestDue::Attached { .. } | GuestDue::BudgetSeen { .. })
+                matches!(what, GuestDue::PodRuns(_) | GuestDue::Attached { .. } | GuestDue::BudgetSeen { .. })
             });
             self.due = later;
             if starts.is_empty() {

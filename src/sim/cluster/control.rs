@@ -30,13 +30,13 @@ pub(in crate::sim) enum GuestDue {
     /// Its pods have tolerated that for as long as they do.
     NodeGone { node: String, since: Timestamp },
     /// The containers of a pod run.
-    PodRuns { pod: String, uid: String },
+    PodRuns(Containers),
     /// The image of a pod could not be pulled.
-    PullFails { pod: String, uid: String },
+    PullFails(Containers),
     /// A container has run its time.
-    PodEnds { pod: String, uid: String },
+    PodEnds(Containers),
     /// The containers of a pod that is deleted have ended.
-    PodStops { pod: String, uid: String },
+    PodStops(Containers),
     /// Somebody takes the finalizer off.
     Unheld { pod: String, uid: String },
     /// A volume is attached.
@@ -49,6 +49,14 @@ pub(in crate::sim) enum GuestDue {
     JobDeadline { job: String, uid: String },
     /// A finished Job is taken away.
     JobExpires { job: String, uid: String },
+}
+
+/// The containers of a pod in one boot of its machine: whatever they were about to do ends with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sim) struct Containers {
+    pod: String,
+    uid: String,
+    boot: u32,
 }
 
 /// A write of a program that runs in the cluster.
@@ -105,10 +113,10 @@ impl<'a> Cluster<'a> {
             GuestDue::Heartbeat { node, boot } => self.heartbeat(&node, boot),
             GuestDue::NodeLost { node, since } => self.node_lost(&node, since),
             GuestDue::NodeGone { node, since } => self.node_gone(&node, since),
-            GuestDue::PodRuns { pod, uid } => self.of(&pod, &uid, Self::pod_runs),
-            GuestDue::PullFails { pod, uid } => self.of(&pod, &uid, Self::pull_fails),
-            GuestDue::PodEnds { pod, uid } => self.of(&pod, &uid, Self::pod_ends),
-            GuestDue::PodStops { pod, uid } => self.of(&pod, &uid, Self::pod_stops),
+            GuestDue::PodRuns(of) => self.on(&of, Self::pod_runs),
+            GuestDue::PullFails(of) => self.on(&of, Self::pull_fails),
+            GuestDue::PodEnds(of) => self.on(&of, Self::pod_ends),
+            GuestDue::PodStops(of) => self.on(&of, Self::pod_stops),
             GuestDue::Unheld { pod, uid } => self.of(&pod, &uid, Self::unheld),
             GuestDue::Attached { attachment } => self.attached(&attachment),
             GuestDue::Detached { attachment } => self.detached(&attachment),
@@ -123,6 +131,23 @@ impl<'a> Cluster<'a> {
         if self.guest.get(key).is_some_and(|object| text(object, "/metadata/uid") == uid) {
             f(self, key);
         }
+    }
+
+    /// Does something with a pod whose containers are still those of then; after another boot its kubelet has
+    /// begun anew with it, and while the machine is off nothing of it goes on.
+    fn on(&mut self, then: &Containers, f: impl FnOnce(&mut Self, &str)) {
+        let pod = self.guest.get(&then.pod);
+        let machine = pod.and_then(|pod| self.guest.machines.get(text(pod, "/spec/nodeName")));
+        if machine.is_some_and(|machine| machine.boots == then.boot && machine.runs) {
+            self.of(&then.pod, &then.uid, f);
+        }
+    }
+
+    /// The containers of a pod as they are now.
+    pub(super) fn containers(&self, at: &str, pod: &Value) -> Containers {
+        let machine = self.guest.machines.get(text(pod, "/spec/nodeName"));
+        let boot = machine.map_or(0, |machine| machine.boots);
+        Containers { pod: at.to_owned(), uid: text(pod, "/metadata/uid").to_owned(), boot }
     }
 
     pub(super) fn later(&mut self, after: Duration, what: GuestDue) {

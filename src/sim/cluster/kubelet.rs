@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::control::{GuestDue, Program};
+use super::control::{Containers, GuestDue, Program};
 use super::make::boot_id;
-use super::pods::{asks, condition, finished};
+use super::pods::{asks, finished};
 use crate::sim::document::{Ending, WorkloadKind};
 use crate::sim::world::guest::{Machine, deleting, items, key, set, text, time, unset};
 
@@ -26,6 +26,7 @@ impl Cluster<'_> {
     pub fn machine_on(&mut self, name: &str, built_in: u32) {
         let Some(machine) = self.guest.machines.get_mut(name) else { return };
         machine.boots += 1;
+        machine.on = true;
         machine.built_in = built_in.saturating_sub(machine.boot.loses);
         machine.gpus = 0;
         let (boot, spec) = (machine.boots, machine.boot.clone());
@@ -35,10 +36,12 @@ impl Cluster<'_> {
         }
     }
 
-    /// A machine was powered off: its kubelet says nothing more, and does not say so.
+    /// A machine was powered off: its kubelet says nothing more, and does not say so; one that was booting never
+    /// does.
     pub fn machine_off(&mut self, name: &str) {
         let now = self.now;
         let Some(machine) = self.guest.machines.get_mut(name) else { return };
+        machine.on = false;
         let ran = std::mem::take(&mut machine.runs);
         machine.gpus = 0;
         if ran {
@@ -50,7 +53,8 @@ impl Cluster<'_> {
 
     /// The kubelet of a node is up: it registers, or finds itself registered, and takes stock.
     pub(super) fn node_up(&mut self, name: &str, boot: u32) {
-        let Some(machine) = self.guest.machines.get_mut(name).filter(|machine| machine.boots == boot) else { return };
+        let boots = |machine: &&mut Machine| machine.boots == boot && machine.on;
+        let Some(machine) = self.guest.machines.get_mut(name).filter(boots) else { return };
         machine.runs = true;
         machine.silent_since = None;
         let machine = machine.clone();
@@ -218,12 +222,12 @@ impl Cluster<'_> {
         self.decide_rule(&pod);
         let began = time(self.now);
         self.guest.edit(at, self.now, |pod| set(pod, &["status", "startTime"], json!(began)));
-        let (pod_key, uid) = (at.to_owned(), text(&pod, "/metadata/uid").to_owned());
+        let containers = self.containers(at, &pod);
         if self.rule(&pod).is_some_and(|rule| rule.ends == Ending::NotPulled) {
-            return self.later(STARTS, GuestDue::PullFails { pod: pod_key, uid });
+            return self.later(STARTS, GuestDue::PullFails(containers));
         }
         let takes = self.workload(&pod).map_or(STARTS, |work| work.start.0);
-        self.later(takes, GuestDue::PodRuns { pod: pod_key, uid });
+        self.later(takes, GuestDue::PodRuns(containers));
     }
 
     /// GPUs of a node that pods have which were admitted before.
@@ -237,16 +241,8 @@ impl Cluster<'_> {
         self.guest.all("pods").filter(has).map(|(_, pod)| asks(pod, &self.spec.resource)).sum()
     }
 
-    /// Whether the kubelet of a pod's node runs.
-    fn kubelet_runs(&self, pod: &Value) -> bool {
-        self.guest.machines.get(text(pod, "/spec/nodeName")).is_some_and(|machine| machine.runs)
-    }
-
     pub(super) fn pod_runs(&mut self, at: &str) {
         let Some(pod) = self.guest.get(at).filter(|pod| !deleting(pod) && !finished(pod)).cloned() else { return };
-        if !self.kubelet_runs(&pod) || text(&pod, "/status/startTime").is_empty() {
-            return;
-        }
         let work = self.workload(&pod);
         let node = text(&pod, "/spec/nodeName");
         let ready = !work.is_some_and(|work| work.unready_on.iter().any(|name| name == node));
@@ -279,17 +275,13 @@ impl Cluster<'_> {
             _ => None,
         };
         if let Some(takes) = takes {
-            let uid = text(&pod, "/metadata/uid").to_owned();
-            self.later(takes, GuestDue::PodEnds { pod: at.to_owned(), uid });
+            self.later(takes, GuestDue::PodEnds(self.containers(at, &pod)));
         }
     }
 
     /// An image cannot be pulled: tried again, with a growing backoff between.
     pub(super) fn pull_fails(&mut self, at: &str) {
         let Some(pod) = self.guest.get(at).filter(|pod| !deleting(pod) && !finished(pod)).cloned() else { return };
-        if !self.kubelet_runs(&pod) {
-            return;
-        }
         let image = text(&pod, "/spec/containers/0/image").to_owned();
         let failed = text(&pod, "/status/containerStatuses/0/state/waiting/reason") == "ErrImagePull";
         let (reason, message) = if failed {
@@ -309,19 +301,14 @@ impl Cluster<'_> {
         }
         self.guest.put(at, new, self.now);
         if !failed {
-            let uid = text(&pod, "/metadata/uid").to_owned();
-            self.later(PULL_BACKOFF, GuestDue::PullFails { pod: at.to_owned(), uid });
+            self.later(PULL_BACKOFF, GuestDue::PullFails(self.containers(at, &pod)));
         }
     }
 
     /// The containers of a pod have run their time.
     pub(super) fn pod_ends(&mut self, at: &str) {
         let Some(pod) = self.guest.get(at).filter(|pod| !finished(pod)) else { return };
-        let pod = pod.clone();
-        if !self.kubelet_runs(&pod) || condition(&pod, "Ready").is_none() {
-            return;
-        }
-        let code = match self.rule(&pod).map(|rule| &rule.ends) {
+        let code = match self.rule(pod).map(|rule| &rule.ends) {
             Some(Ending::Fails(code)) => *code,
             _ => 0,
         };
@@ -361,9 +348,6 @@ impl Cluster<'_> {
     /// finalizers keep it.
     pub(super) fn pod_stops(&mut self, at: &str) {
         let Some(pod) = self.guest.get(at).filter(|pod| deleting(pod)).cloned() else { return };
-        if !text(&pod, "/spec/nodeName").is_empty() && !self.kubelet_runs(&pod) {
-            return;
-        }
         if !finished(&pod) {
             self.ended(at, 0, "");
         }

@@ -74,8 +74,7 @@ impl Cluster<'_> {
         if seconds > 0 {
             let most = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
             let takes = self.workload(&object).and_then(|work| work.stop).map_or(most, |stop| stop.0.min(most));
-            let uid = text(&object, "/metadata/uid").to_owned();
-            self.later(takes, GuestDue::PodStops { pod: at.to_owned(), uid });
+            self.later(takes, GuestDue::PodStops(self.containers(at, &object)));
         }
     }
 

@@ -54,6 +54,8 @@ fn machines(state: &State, guest: &Spec, at: &str) -> Result<Machines, WorldErro
         let machine = Machine {
             vm: Some(*number),
             boots: 1,
+            // One that is off has registered its node before: see where the cluster begins.
+            on: true,
             runs: vm.power == Power::On,
             silent_since: None,
             gpus: 0,
@@ -76,6 +78,7 @@ fn machines(state: &State, guest: &Spec, at: &str) -> Result<Machines, WorldErro
         let machine = Machine {
             vm: None,
             boots: 1,
+            on: true,
             runs: true,
             silent_since: None,
             gpus: 0,

@@ -53,6 +53,8 @@ pub(in crate::sim) struct Machine {
     pub vm: Option<u32>,
     /// How often it was powered on, from 1.
     pub boots: u32,
+    /// Whether it has power: one that boots has it, and no kubelet yet.
+    pub on: bool,
     /// Whether its kubelet runs.
     pub runs: bool,
     /// Since when nothing is heard of it.
