@@ -1,12 +1,16 @@
 //! One validation Job on one node: what is made of the template, and how it is followed.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::Pod as RawPod;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::answer::shown;
 use super::client::Client;
 use super::error::Error;
 use super::jobs::{BOOT, JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
+use super::nodes::is_extended;
 use crate::model::{NodeRef, RunId};
 
 /// How long a Job may run that does not say so itself, in seconds: a test of all GPUs of a node takes
@@ -180,11 +184,14 @@ impl JobRun {
         match &job.end {
             Some(JobEnd::Complete) if job.succeeded > 0 => {
                 let pods = self.client.job_pods(&job).await?;
-                let mut evidence = vec![format!("Job {title} has completed")];
-                if let Some(pod) = pods.first() {
-                    evidence.extend(self.log(pod).await);
+                match self.proof(&pods) {
+                    Ok(pod) => {
+                        let mut evidence = vec![format!("Job {title} has completed")];
+                        evidence.extend(self.log(pod).await);
+                        Ok(JobLook::Passed { evidence })
+                    }
+                    Err(why) => Ok(failed(format!("Job {title} says that it has completed, and {why}"))),
                 }
-                Ok(JobLook::Passed { evidence })
             }
             Some(JobEnd::Complete) => {
                 Ok(failed(format!("Job {title} says that it has completed, and no pod succeeded")))
@@ -206,6 +213,29 @@ impl JobRun {
                 Ok(JobLook::Waiting { why })
             }
         }
+    }
+
+    /// The pod that succeeded on this node with the GPUs that were asked for. A Job says nothing of its pods: a
+    /// webhook or a policy may have sent them elsewhere, or taken their GPUs from them.
+    fn proof<'pods>(&self, pods: &'pods [RawPod]) -> Result<&'pods RawPod, String> {
+        let asked = extended(&self.job["spec"]["template"]["spec"]);
+        let mut found = "no pod of it is there that has succeeded".to_owned();
+        let succeeded = |pod: &&RawPod| pod.status.as_ref().and_then(|is| is.phase.as_deref()) == Some("Succeeded");
+        for pod in pods.iter().filter(succeeded) {
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            let spec = serde_json::to_value(&pod.spec).unwrap_or_default();
+            let on = spec["nodeName"].as_str().unwrap_or("no node");
+            if on != self.node.name {
+                found = format!("its pod {name} ran on {}, not on {}", shown(on), self.node.name);
+                continue;
+            }
+            let has = extended(&spec);
+            let lacks = asked.iter().find(|(resource, number)| has.get(*resource) < Some(number));
+            let Some((resource, number)) = lacks else { return Ok(pod) };
+            let had = has.get(resource).copied().unwrap_or_default();
+            found = format!("its pod {name} ran with {had} {resource}, not with {number}");
+        }
+        Err(found)
     }
 
     /// Deletes the Job and its pods, if it is ours.
@@ -244,6 +274,21 @@ impl JobRun {
             found: found.to_owned(),
         }
     }
+}
+
+/// How much the containers of a pod are given of each extended resource (GPUs are), by its spec. What is no
+/// whole number is none.
+fn extended(spec: &Value) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for container in spec["containers"].as_array().into_iter().flatten() {
+        for (name, amount) in container["resources"]["limits"].as_object().into_iter().flatten() {
+            let amount = amount.as_u64().or_else(|| amount.as_str()?.parse().ok());
+            if is_extended(name) {
+                *all.entry(name.clone()).or_default() += amount.unwrap_or_default();
+            }
+        }
+    }
+    all
 }
 
 /// The label by which tools group what one program has made.

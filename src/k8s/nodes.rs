@@ -270,7 +270,7 @@ fn text(text: Option<String>) -> Fact<String> {
 }
 
 /// Extended resources have a domain that is not Kubernetes' own (Kubernetes, "Extended resources").
-fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     name.split_once('/').is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
 }
 

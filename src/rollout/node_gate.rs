@@ -22,6 +22,8 @@ const UNHEEDED: Duration = Duration::from_secs(6 * 60);
 /// How long a server may refuse us that heard us before. A token of a file or a plugin is had anew for each call,
 /// so an expiry passes by itself; what lasts longer is somebody's doing. As long as the dry run asks.
 const UNHEARD: Duration = Duration::from_secs(120);
+/// How long a Job that has passed is tried to be deleted: an API server that is restarted is back in less.
+const UNTIDY: Duration = Duration::from_secs(60);
 /// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
 /// so does it once for each boot of its driver (kubernetes §6.3); what goes on is a fight.
 const RECORDONS: usize = 5;
@@ -208,8 +210,8 @@ impl Run<'_> {
                 Ok(job) => job,
                 Err(error) => return Ok(Gate::Closed(FailureClass::Refused, chain(&error))),
             };
-            if let Err(why) = self.forget_job(host, &client, &job, again, deadline).await {
-                return Ok(Gate::Closed(FailureClass::Unknown, why));
+            if let Some(ended) = self.forget_job(host, &client, &job, again, deadline).await? {
+                return Ok(ended);
             }
             let subject = format!("{node}, {}", template.file);
             match self.follow_job(host, node, &job, deadline).await? {
@@ -217,6 +219,9 @@ impl Run<'_> {
                     let read = line(node, &template.file.value, Verdict::Passed, lines.join("; "));
                     self.write_node_gate(host, std::slice::from_ref(&read))?;
                     evidence.push(format!("{subject}: {}", lines.join("; ")));
+                    if self.clear_job(host, node, &template.file.value, &job).await?.is_none() {
+                        return Ok(Gate::Stopped);
+                    }
                 }
                 Gate::Closed(class, why) => {
                     let verdict = match class {
@@ -318,7 +323,7 @@ impl Run<'_> {
     }
 
     /// Deletes a Job that is believed no more, and waits until it is gone: one that was made on another boot
-    /// of the node, before its host was changed, perhaps, and with `again` any.
+    /// of the node, before its host was changed, perhaps, and with `again` any. None: it is gone.
     async fn forget_job(
         &mut self,
         host: &HostPlan,
@@ -326,7 +331,7 @@ impl Run<'_> {
         job: &JobRun,
         again: bool,
         deadline: Deadline,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Gate>, RunError> {
         let title = job.title();
         let Some((namespace, name)) = title.split_once('/') else {
             unreachable!("a title is a namespace and a name");
@@ -340,20 +345,47 @@ impl Run<'_> {
                 client.job(namespace, name).await
             };
             match Box::pin(found).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(_)) if deadline.passed() => return Err(format!("the Job {title} of before does not go away")),
+                Ok(None) => return Ok(None),
+                Ok(Some(_)) if deadline.passed() => {
+                    let why = format!("the Job {title} of before does not go away");
+                    return Ok(Some(Gate::Closed(FailureClass::Unknown, why)));
+                }
                 Ok(Some(_)) => {}
-                Err(error) if !may_pass(&error) || deadline.passed() => return Err(chain(&error)),
+                Err(error) if !may_pass(&error) || deadline.passed() => {
+                    return Ok(Some(Gate::Closed(FailureClass::Unknown, chain(&error))));
+                }
                 Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
             }
-            self.tell(
-                host,
-                Some(StepKind::ValidateNode),
-                &[format!("the Job {title} of before to go")],
-                deadline,
-                None,
-            );
-            tokio::time::sleep(LOOK).await;
+            let waiting_for = format!("the Job {title} of before to go");
+            self.tell(host, Some(StepKind::ValidateNode), &[waiting_for], deadline, None);
+            if self.stopped_in(tokio::time::sleep(LOOK)).await? {
+                return Ok(Some(Gate::Stopped));
+            }
+        }
+    }
+
+    /// Deletes a Job that has been read. One that stays harms nothing, and is told. None: a signal came.
+    async fn clear_job(
+        &mut self,
+        host: &HostPlan,
+        node: &NodeRef,
+        file: &str,
+        job: &JobRun,
+    ) -> Result<Option<()>, RunError> {
+        let deadline = Deadline::of(UNTIDY);
+        loop {
+            let Err(error) = Box::pin(job.tidy()).await else { return Ok(Some(())) };
+            if !may_pass(&error) || deadline.passed() {
+                let left = format!("the Job {} of {} is left there: {}", job.title(), node.cluster, chain(&error));
+                self.write_node_gate(host, &[line(node, &format!("{file}, its Job"), Verdict::Noted, left)])?;
+                return Ok(Some(()));
+            }
+            let waiting_for =
+                format!("the API server of {}, to delete the Job {}: {}", node.cluster, job.title(), chain(&error));
+            self.tell(host, Some(StepKind::ValidateNode), &[waiting_for], deadline, None);
+            if self.stopped_in(tokio::time::sleep(LOOK)).await? {
+                return Ok(None);
+            }
         }
     }
 
@@ -374,11 +406,7 @@ impl Run<'_> {
                     started = true;
                     continue;
                 }
-                Ok(Some(JobLook::Passed { mut evidence })) => {
-                    // Its own word: the next step looks at the node again.
-                    if let Err(error) = Box::pin(job.tidy()).await {
-                        evidence.push(format!("the Job {} is left there: {}", job.title(), chain(&error)));
-                    }
+                Ok(Some(JobLook::Passed { evidence })) => {
                     return Ok(Gate::Passed(evidence));
                 }
                 Ok(Some(JobLook::Failed { mut evidence })) => {

@@ -195,7 +195,10 @@ fn pod(status: Value) -> Value {
             "name": "check-abc", "namespace": "gpu-check", "uid": "uid-pod",
             "ownerReferences": [{ "apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "uid-job", "controller": true }],
         },
-        "spec": { "nodeName": "node-1", "containers": [{ "name": "nccl", "image": "x" }] },
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [{ "name": "nccl", "image": "x", "resources": { "limits": { "nvidia.com/gpu": "8" } } }],
+        },
         "status": status,
     })
 }
@@ -272,6 +275,51 @@ async fn what_does_not_prove_this_node_is_no_success() {
     for (status, change) in cases {
         let look = look_at(status.clone(), vec![], change).await;
         assert!(matches!(look, JobLook::Failed { .. }), "{status}: {look:?}");
+    }
+}
+
+/// A Job that has completed shows nothing by itself: policies and webhooks change pods, and the Job counts them all.
+#[tokio::test]
+async fn a_pod_that_ran_elsewhere_or_without_its_gpus_proves_nothing() {
+    let complete = || json!({ "succeeded": 1, "conditions": condition("Complete", "CompletionsReached") });
+    let good = || pod(json!({ "phase": "Succeeded" }));
+    let with = |change: Change| {
+        let mut pod = good();
+        change(&mut pod);
+        pod
+    };
+    let elsewhere = || with(|pod| pod["spec"]["nodeName"] = json!("node-2"));
+    let failed = || with(|pod| pod["status"]["phase"] = json!("Failed"));
+    let cases = [
+        (vec![], "no pod of it is there that has succeeded"),
+        (vec![failed()], "no pod of it is there that has succeeded"),
+        (vec![with(|pod| pod["metadata"]["ownerReferences"] = json!([]))], "no pod of it is there"),
+        (vec![elsewhere()], "ran on node-2, not on node-1"),
+        (vec![with(|pod| drop(pod["spec"].as_object_mut().unwrap().remove("nodeName")))], "ran on no node"),
+        (
+            vec![with(|pod| pod["spec"]["containers"][0]["resources"] = json!({}))],
+            "ran with 0 nvidia.com/gpu, not with 8",
+        ),
+        (
+            vec![with(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!("7"))],
+            "with 7",
+        ),
+        (
+            vec![with(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!("8k"))],
+            "with 0",
+        ),
+    ];
+    for (pods, why) in cases {
+        let JobLook::Failed { evidence } = look(complete(), pods).await else { panic!("{why}: passed") };
+        assert!(evidence[0].contains(why), "{why}: {evidence:?}");
+    }
+    // One that did is enough; what a webhook adds is its own affair.
+    let more = with(|pod| {
+        let sidecar = json!({ "name": "mesh", "image": "y", "resources": { "limits": { "rdma/hca": "1" } } });
+        pod["spec"]["containers"].as_array_mut().unwrap().push(sidecar);
+    });
+    for pods in [vec![good()], vec![failed(), good()], vec![elsewhere(), good()], vec![more]] {
+        assert!(matches!(look(complete(), pods).await, JobLook::Passed { .. }));
     }
 }
 

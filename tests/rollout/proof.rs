@@ -2,6 +2,7 @@
 //! has passed are no part of it.
 
 use poolwright::model::NodePhase;
+use poolwright::report::{self, Again, Paper};
 use poolwright::rollout::Exit;
 
 use super::nodes::{Nodes, are_free, stands};
@@ -59,4 +60,33 @@ async fn a_server_that_does_not_hear_us_for_a_moment_fails_no_node() {
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::Done, "{state:#?}");
     are_free(&lab);
+}
+
+/// A Job that has passed is deleted once its server takes that; one that it does not let go is told at the end, and
+/// its node is uncordoned all the same.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_has_passed_is_deleted_or_told() {
+    let refusing = |times: u32, then: &str| {
+        format!(
+            "faults: [{{face: k8s, method: \"delete jobs\", object: k8s-a, onCall: 1, times: {times}, then: {{{then}}}}}]"
+        )
+    };
+    let cases = [
+        (refusing(3, "status: 503"), false),
+        (refusing(99, "status: 503"), true),
+        (refusing(99, "fault: Forbidden"), true),
+    ];
+    for (world, left) in cases {
+        let world = world.leak();
+        let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!(state.exit(), Exit::Done, "{world}: {state:#?}");
+        are_free(&lab);
+        let jobs = lab.world.snapshot()["guests"]["k8s-a"]["jobs"].as_array().unwrap().len();
+        let mut paper = Paper::new();
+        report::run(&mut paper, &state, Some(&plan), &Again::default(), None);
+        let report = paper.render(false).split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = report.matches("of k8s-a is left there").count();
+        assert_eq!((jobs, told), if left { (1, 1) } else { (0, 0) }, "{world}: {report}");
+    }
 }
