@@ -302,6 +302,26 @@ async fn what_a_pod_was_about_to_do_before_a_reboot_does_not_come_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn somebody_writes_an_annotation_of_a_node_and_takes_it_off() {
+    let once = "who: kim, once: {method: patch nodes, object: k8s/nodes/serve-1}";
+    let does = "annotate: {cluster: k8s, node: serve-1, key: lab/mark";
+    let rest = format!(
+        "  actors: [{{{once}, after: 10s, does: {{{does}, value: hers}}}}}}, {{{once}, after: 20s, does: {{{does}}}}}}}]"
+    );
+    let world = world("", "", &rest);
+    let kube = Kube::new(&world);
+    kube.cordon("serve-1").await;
+    let mark = async || kube.node("serve-1").await["metadata"]["annotations"]["lab/mark"].clone();
+    pass(11).await;
+    assert_eq!(mark().await, "hers");
+    pass(10).await;
+    assert!(mark().await.is_null());
+    let log = world.log().into_iter().filter(|write| write.who == "kim").map(|write| (write.id, write.arguments));
+    let node = || "k8s/nodes/serve-1".to_owned();
+    assert_eq!(log.collect::<Vec<_>>(), [(node(), "lab/mark=hers".to_owned()), (node(), "lab/mark-".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_driver_manager_uncordons_at_boot_and_a_person_when_it_pleases() {
     let rest = "  actors: [{who: kim, once: {method: patch nodes, object: k8s/nodes/serve-2}, after: 10s, does: {uncordon: {cluster: k8s, node: serve-2}}}]";
     let world = world("      driverManager: {after: 15s}", "", rest);

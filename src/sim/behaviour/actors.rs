@@ -60,7 +60,11 @@ impl Moment<'_> {
             Deed::Reboot => self.reboot(host, &actor.who, true, TaskFate::default()).map(drop),
             Deed::Configure { gpu, mode } => self.configure(host, gpu, mode),
             // Done before, where they have their own line in the log.
-            Deed::Shell { .. } | Deed::Uncordon { .. } | Deed::Cordon { .. } | Deed::DeleteObject { .. } => Ok(()),
+            Deed::Shell { .. }
+            | Deed::Uncordon { .. }
+            | Deed::Cordon { .. }
+            | Deed::Annotate { .. }
+            | Deed::DeleteObject { .. } => Ok(()),
             Deed::SetField { name, value } => {
                 let known = self.state.fields.iter().find(|(_, field)| field.name == *name).map(|(key, _)| *key);
                 let key = match known {
@@ -150,6 +154,8 @@ fn describe(deed: &Deed) -> (&'static str, String) {
         Deed::MoveIn { vm } => ("RelocateVM_Task", vm.clone()),
         Deed::Alarm { name } => ("Alarm", name.clone()),
         // Listed where they are done.
-        Deed::Uncordon { .. } | Deed::Cordon { .. } | Deed::DeleteObject { .. } => ("", String::new()),
+        Deed::Uncordon { .. } | Deed::Cordon { .. } | Deed::Annotate { .. } | Deed::DeleteObject { .. } => {
+            ("", String::new())
+        }
     }
 }

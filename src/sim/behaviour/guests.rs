@@ -53,9 +53,11 @@ impl Moment<'_> {
     /// An actor does something in a guest cluster.
     pub(super) fn acts_on_guest(&mut self, actor: &Actor, cluster: &str, key: &str) {
         let (call, arguments) = match &actor.does {
-            Deed::Cordon { .. } => ("patch nodes".to_owned(), "unschedulable=true"),
-            Deed::Uncordon { .. } => ("patch nodes".to_owned(), "unschedulable=false"),
-            _ => (format!("delete {}", key.split('/').next().unwrap_or_default()), ""),
+            Deed::Cordon { .. } => ("patch nodes".to_owned(), "unschedulable=true".to_owned()),
+            Deed::Uncordon { .. } => ("patch nodes".to_owned(), "unschedulable=false".to_owned()),
+            Deed::Annotate { key, value: Some(value), .. } => ("patch nodes".to_owned(), format!("{key}={value}")),
+            Deed::Annotate { key, .. } => ("patch nodes".to_owned(), format!("{key}-")),
+            _ => (format!("delete {}", key.split('/').next().unwrap_or_default()), String::new()),
         };
         let done = self.in_cluster(cluster, |cluster| {
             let there = cluster.guest.get(key).is_some();
@@ -65,12 +67,19 @@ impl Moment<'_> {
                     cluster.guest.edit(key, now, |node| set(node, &["spec", "unschedulable"], json!(true)));
                 }
                 Deed::Uncordon { .. } => cluster.guest.edit(key, now, |node| unset(node, &["spec", "unschedulable"])),
+                Deed::Annotate { key: name, value, .. } => {
+                    let path = ["metadata", "annotations", name];
+                    cluster.guest.edit(key, now, |node| match value {
+                        Some(value) => set(node, &path, json!(value)),
+                        None => unset(node, &path),
+                    });
+                }
                 _ => cluster.begin_deletion(key, None),
             }
             there
         });
         let effect = done == Some(true);
-        self.wrote_in_cluster(cluster, &actor.who, key, &call, arguments.to_owned(), effect);
+        self.wrote_in_cluster(cluster, &actor.who, key, &call, arguments, effect);
     }
 
     /// A VM was powered on or off: the machine of its node, if it is one, follows.

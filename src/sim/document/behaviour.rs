@@ -281,9 +281,9 @@ impl Deed {
     /// The cluster that it is done in, and the key of its object there.
     pub fn of_guest(&self) -> Option<(&str, String)> {
         match self {
-            Self::Uncordon { cluster, node } | Self::Cordon { cluster, node } => {
-                Some((cluster, format!("nodes//{node}")))
-            }
+            Self::Uncordon { cluster, node }
+            | Self::Cordon { cluster, node }
+            | Self::Annotate { cluster, node, .. } => Some((cluster, format!("nodes//{node}"))),
             Self::DeleteObject { cluster, object } => {
                 let (resource, name) = object.split_once('/').unwrap_or((object, ""));
                 let name = if name.contains('/') { name.to_owned() } else { format!("/{name}") };
@@ -367,6 +367,18 @@ pub enum Deed {
         cluster: String,
         /// The node.
         node: String,
+    },
+    /// Writes an annotation of a node, or takes it off, as `kubectl annotate` does.
+    Annotate {
+        /// The cluster.
+        cluster: String,
+        /// The node.
+        node: String,
+        /// Name of the annotation.
+        key: String,
+        /// Its value; none: it is taken off.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<String>,
     },
     /// Deletes an object of a cluster, with its own grace.
     DeleteObject {
