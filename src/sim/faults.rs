@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::behaviour::{Moment, TaskFate};
-use super::document::{Face, Fault, FaultRule, Lie};
+use super::document::{DryRuns, Face, Fault, FaultRule, Lie};
 use super::world::task::Failure;
 
 /// What strikes one call.
@@ -53,6 +53,8 @@ pub(in crate::sim) struct Seen<'a> {
     pub method: &'a str,
     /// Whether it changes something.
     pub write: bool,
+    /// Whether nothing of it is to be kept.
+    pub dry: bool,
     /// Objects that it is about: name, if they have one, and id.
     pub objects: &'a [(Option<String>, String)],
 }
@@ -63,12 +65,12 @@ const EVACUATION: &str = "evacuation";
 impl<'a> Seen<'a> {
     /// A move by which DRS empties a host: no call, so that only rules which name it match.
     pub fn evacuation(objects: &'a [(Option<String>, String)]) -> Self {
-        Self { face: Face::Soap, method: EVACUATION, write: false, objects }
+        Self { face: Face::Soap, method: EVACUATION, write: false, dry: false, objects }
     }
 
     /// What a host's SSH server is asked for.
     pub fn ssh(method: &'a str, write: bool, objects: &'a [(Option<String>, String)]) -> Self {
-        Self { face: Face::Ssh, method, write, objects }
+        Self { face: Face::Ssh, method, write, dry: false, objects }
     }
 }
 
@@ -81,7 +83,12 @@ impl FaultRule {
         };
         let target = Target(self.object.clone());
         let object = self.object.is_none() || seen.objects.iter().any(|(name, id)| target.is(name.as_deref(), id));
-        self.face == seen.face && method && object
+        let dry = match self.dry_run {
+            DryRuns::No => !seen.dry,
+            DryRuns::Only => seen.dry,
+            DryRuns::Also => true,
+        };
+        self.face == seen.face && method && object && dry
     }
 }
 

@@ -501,7 +501,7 @@ async fn a_job_that_a_cluster_would_not_take_refuses_the_host_before_anything_is
         ("delay: 90s", "did not answer"),
     ] {
         let faults = format!(
-            "faults: [{{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 99, then: {{{then}}}}}]"
+            "faults: [{{face: k8s, method: \"create jobs\", object: k8s-b, dryRun: only, onCall: 1, times: 99, then: {{{then}}}}}]"
         );
         let (lab, plan) = Nodes { world: Box::leak(faults.into_boxed_str()), ..Nodes::default() }.planned().await;
         let state = lab.apply(&plan).await.unwrap();
@@ -532,13 +532,11 @@ async fn a_job_that_a_cluster_would_not_take_refuses_the_host_before_anything_is
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_only_starts_is_asked_again_and_a_signal_ends_the_asking() {
-    let world =
-        "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 3, then: {status: 503}}]";
+    let world = "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, dryRun: only, onCall: 1, times: 3, then: {status: 503}}]";
     let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
     assert_eq!(lab.apply(&plan).await.unwrap().exit(), Exit::Done);
     are_free(&lab);
-    let world =
-        "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 99, then: {delay: 90s}}]";
+    let world = "faults: [{face: k8s, method: \"create jobs\", object: k8s-b, dryRun: only, onCall: 1, times: 99, then: {delay: 90s}}]";
     let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
     let state = signalled(&lab, &plan, Duration::from_secs(20), Signal::Interrupt).await;
     assert_eq!(state.exit(), Exit::Interrupted);

@@ -52,10 +52,10 @@ async fn a_node_whose_turn_has_not_come_is_kept_cordoned() {
 }
 
 /// A token that has just expired when the Job is asked for: nothing was found of the node, so it is asked
-/// again. The dry run was the first to be created.
+/// again.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_hear_us_for_a_moment_fails_no_node() {
-    let world = "faults: [{face: k8s, method: \"create jobs\", object: k8s-a, onCall: 2, times: 3, then: {fault: Unauthorized}}]";
+    let world = "faults: [{face: k8s, method: \"create jobs\", object: k8s-a, onCall: 1, times: 3, then: {fault: Unauthorized}}]";
     let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
     let state = lab.apply(&plan).await.unwrap();
     assert_eq!(state.exit(), Exit::Done, "{state:#?}");

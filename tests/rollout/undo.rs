@@ -127,7 +127,7 @@ async fn what_could_not_be_given_back_is_said_and_an_abort_does_it() {
             "vm-2",
         ),
         // For longer than a token takes to be renewed.
-        ("{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 2, times: 26, then: {status: 403}}", "gpu-b"),
+        ("{face: k8s, method: \"create jobs\", object: k8s-b, onCall: 1, times: 26, then: {status: 403}}", "gpu-b"),
     ] {
         let world = NOT_SEEN.replace("faults: [", &format!("faults: [{fault}, "));
         let (lab, plan) = moving(world.leak()).planned().await;

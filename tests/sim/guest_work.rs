@@ -5,7 +5,7 @@ use poolwright::base::net::Body;
 use poolwright::sim::World;
 use serde_json::{Value, json};
 
-use super::guests::{Kube, WEB, condition, world};
+use super::guests::{Kube, WEB, condition, document, world};
 use super::raw::{Raw, pass};
 
 /// The stream of a watch, line by line.
@@ -397,6 +397,34 @@ async fn faults_strike_calls_of_the_api() {
     assert_eq!(began.elapsed().as_secs(), 30);
     let effects: Vec<bool> = world.log().iter().map(|write| write.effect).collect();
     assert_eq!(effects, [false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_is_another_call_than_the_write_for_the_rules_of_faults() {
+    let rest = "  faults:
+    - {face: k8s, method: create jobs, onCall: 1, then: {fault: Forbidden}}
+    - {face: k8s, method: create jobs, dryRun: only, onCall: 2, then: {fault: TooManyRequests}}
+    - {face: k8s, method: delete pods, object: default/one, dryRun: also, onCall: 2, then: {fault: InternalError}}
+    - {face: k8s, method: create pods/eviction, then: {fault: TooManyRequests}}";
+    let guest = "      workloads: [{name: one, kind: bare}, {name: two, kind: bare}]";
+    let world = world(guest, "", rest);
+    let kube = Kube::new(&world);
+    let dry = format!("{JOBS}?dryRun=All");
+    let create = async |path: &str| kube.post(path, &job("check", "serve-1", "cuda:1", 0)).await.0;
+    assert_eq!((create(&dry).await, create(&dry).await, create(&dry).await), (201, 429, 201));
+    assert_eq!((create(JOBS).await, create(JOBS).await), (403, 201), "the first one");
+    // Their options come in the body, as kubectl sends them.
+    let delete = async |options: &str| kube.call("DELETE", "/api/v1/namespaces/default/pods/one", "", options).await.0;
+    let options = r#"{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}"#;
+    assert_eq!((delete(options).await, delete(options).await, delete(options).await), (200, 500, 200));
+    assert_eq!(kube.evict("two", json!({"dryRun": ["All"]})).await.0, 201);
+    assert_eq!(kube.evict("two", json!({})).await.0, 429);
+    let calls: Vec<(String, bool)> = world.log().into_iter().map(|write| (write.call, write.effect)).collect();
+    let made = [("create jobs", false), ("create jobs", true), ("create pods/eviction", false)];
+    assert_eq!(calls, made.map(|(call, effect)| (call.to_owned(), effect)), "a dry run is no write");
+    let soap = document("", "", "  faults: [{method: RebootHost_Task, dryRun: only, then: dropBefore}]");
+    let error = World::parse("lab.world.yaml", soap.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("faults[0].dryRun"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

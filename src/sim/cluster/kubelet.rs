@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::control::{Containers, GuestDue, Program};
+use super::control::{GuestDue, Program};
 use super::make::boot_id;
 use super::pods::{asks, finished};
 use crate::sim::document::{Ending, WorkloadKind};

@@ -185,6 +185,10 @@ pub struct FaultRule {
     /// `k8s-serve/nodes/serve-1`, `k8s-serve`); a read matches if the object is among what it reads. None: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// Whether dry runs of Kubernetes (`dryRun=All`) match, which a real server answers as the write and of which
+    /// it keeps nothing. They do not by default: neither struck nor counted, whatever the method.
+    #[serde(default)]
+    pub dry_run: DryRuns,
     /// The first matching call that it strikes, from 1.
     #[serde(default = "one")]
     pub on_call: u32,
@@ -197,6 +201,19 @@ pub struct FaultRule {
 
 fn one() -> u32 {
     1
+}
+
+/// Whether a rule is for dry runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum DryRuns {
+    /// For calls that are none.
+    #[default]
+    No,
+    /// For dry runs alone.
+    Only,
+    /// For both.
+    Also,
 }
 
 /// Faces of a world.

@@ -19,8 +19,8 @@ mod vm;
 
 pub use crate::document::Span;
 pub use behaviour::{
-    Actor, Boot, Deed, DeviceTypeReading, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie, MigVisible,
-    Readings, RebindReading, SshPassword, Trigger, VmFaults, WhilePassthrough,
+    Actor, Boot, Deed, DeviceTypeReading, DryRuns, Face, Fault, FaultRule, HaInMaintenance, HostDefaultReading, Lie,
+    MigVisible, Readings, RebindReading, SshPassword, Trigger, VmFaults, WhilePassthrough,
 };
 pub use fleet::{
     Alarm, Cluster, Connection, Datacenter, Driver, ExtraDevice, GpuGroup, GpuMode, Ha, HostGroup, StartPower, User,

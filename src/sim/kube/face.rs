@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::read::{View, log};
 use super::route::{Ask, Verb, route};
 use super::status::ApiError;
-use super::write::{Sent, Written};
+use super::write::{Sent, Written, is_dry};
 use super::{discovery, table, watch};
 use crate::sim::World;
 use crate::sim::answer::{Answers, Body, Dropped, whole};
@@ -90,7 +90,7 @@ impl KubeFace {
     async fn discover(&self, path: &str, found: &Value) -> Result<Response<Body>, Dropped> {
         let method = if path == "/version" { "get version" } else { "get discovery" };
         let objects = [(Some(self.cluster.clone()), self.cluster.clone())];
-        let seen = Seen { face: Face::K8s, method, write: false, objects: &objects };
+        let seen = Seen { face: Face::K8s, method, write: false, dry: false, objects: &objects };
         let struck = self.world.look(|moment| moment.strike(&seen));
         match self.before(&struck).await? {
             Some(answer) => Ok(answer),
@@ -129,9 +129,10 @@ impl KubeFace {
         if !shows {
             return Ok(refuse(&ApiError::not_acceptable()));
         }
-        let struck = self.world.look(|moment| strike(moment, &self.cluster, ask));
+        let dry = is_dry(ask, request.body());
+        let struck = self.world.look(|moment| strike(moment, &self.cluster, ask, dry));
         let kept = struck.drop_before || struck.status.is_some() || struck.fault.is_some();
-        if kept && ask.verb.writes() {
+        if kept && ask.verb.writes() && !dry {
             self.world.look(|moment| self.list_write(moment, ask, request.body(), &ask.key(), false));
         }
         if let Some(answer) = self.before(&struck).await? {
@@ -144,7 +145,7 @@ impl KubeFace {
         }
         let answer = if ask.verb.writes() {
             let kind = header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
-            let sent = Sent { ask, kind, body: request.body(), dry: ask.dry_run() || struck.hollow };
+            let sent = Sent { ask, kind, body: request.body(), dry: dry || struck.hollow };
             let written = self.write(&sent, struck.hollow);
             if let Err(error) = self.world.save() {
                 tracing::warn!(%error, "the state of the world was not saved");
@@ -207,7 +208,7 @@ impl KubeFace {
 }
 
 /// Counts the call for the rules of the document.
-fn strike(moment: &mut Moment<'_>, cluster: &str, ask: &Ask) -> Struck {
+fn strike(moment: &mut Moment<'_>, cluster: &str, ask: &Ask, dry: bool) -> Struck {
     if moment.spec.faults.is_empty() {
         return Struck::default(); // what a call reads is only needed to match rules
     }
@@ -224,7 +225,7 @@ fn strike(moment: &mut Moment<'_>, cluster: &str, ask: &Ask) -> Struck {
         }
     }
     let call = ask.call();
-    moment.strike(&Seen { face: Face::K8s, method: &call, write: ask.verb.writes(), objects: &objects })
+    moment.strike(&Seen { face: Face::K8s, method: &call, write: ask.verb.writes(), dry, objects: &objects })
 }
 
 fn respond(code: u16, body: &Value) -> Response<Body> {

@@ -19,6 +19,17 @@ pub(super) struct Sent<'a> {
     pub dry: bool,
 }
 
+/// Whether nothing of a write is to be kept: by its query, or by the options of a deletion or an eviction.
+pub(super) fn is_dry(ask: &Ask, body: &[u8]) -> bool {
+    let options = match (ask.verb, ask.subresource) {
+        (Verb::Delete, _) => "/dryRun",
+        (Verb::Create, Some("eviction")) => "/deleteOptions/dryRun",
+        _ => return ask.dry_run(),
+    };
+    let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+    ask.dry_run() || sent.pointer(options) == Some(&json!(["All"]))
+}
+
 /// Status code and body.
 pub(super) type Written = Result<(u16, Value), ApiError>;
 
@@ -107,7 +118,7 @@ impl Sent<'_> {
         Removal {
             grace: number(options, "/gracePeriodSeconds").or(asked),
             orphans: policy == "Orphan",
-            dry_run: self.dry || options.get("dryRun") == Some(&json!(["All"])),
+            dry_run: self.dry,
         }
     }
 

@@ -359,7 +359,7 @@ fn strike(moment: &mut Moment<'_>, session: &Session, call: &Call, object: Optio
         objects.push(subject(moment, call, object));
     }
     let write = is_write(&call.method);
-    moment.strike(&Seen { face: SeenFace::Soap, method: &call.method, write, objects: &objects })
+    moment.strike(&Seen { face: SeenFace::Soap, method: &call.method, write, dry: false, objects: &objects })
 }
 
 /// Puts the filters where the client says that it is: at the start, or at the last version told; at

@@ -11,7 +11,8 @@ use super::state::{Cluster, Datacenter, Datastore, Folder, FolderKind, Parent, S
 use crate::model::HostPattern;
 use crate::sim::behaviour::{Due, Transition};
 use crate::sim::document::{
-    Actor, Cluster as ClusterSpec, Datacenter as DatacenterSpec, Deed, Drs, HostGroup, Trigger, Vm as VmSpec, WorldSpec,
+    Actor, Cluster as ClusterSpec, Datacenter as DatacenterSpec, Deed, Drs, DryRuns, Face, FaultRule, HostGroup,
+    Trigger, Vm as VmSpec, WorldSpec,
 };
 
 /// The error for a place in the document.
@@ -31,6 +32,7 @@ pub(super) fn state(spec: &WorldSpec) -> Result<State, WorldError> {
     super::build_vm::seat_all(&mut build.state)?;
     super::build_guest::make_guests(&mut build.state, spec)?;
     build.actors()?;
+    build.faults()?;
     Ok(build.state)
 }
 
@@ -278,6 +280,14 @@ impl<'a> Build<'a> {
             (false, true) if of_vms => Err(format!("`{}` is called on VMs: `object` has to name one", once.method)),
             (true, false) if !of_vms => Err(format!("`{}` is called on hosts, and `{name}` is a VM", once.method)),
             _ => Ok(()),
+        }
+    }
+
+    fn faults(&self) -> Result<(), WorldError> {
+        let idle = |rule: &FaultRule| rule.dry_run != DryRuns::No && rule.face != Face::K8s;
+        match self.spec.faults.iter().position(idle) {
+            Some(index) => Err(impossible(&format!("faults[{index}].dryRun"), "only Kubernetes has dry runs")),
+            None => Ok(()),
         }
     }
 
