@@ -50,6 +50,14 @@ fn vms_off() -> Stage {
         .left(false, &[])
 }
 
+/// The first VM was asked to shut down, and ran on.
+fn unheeded() -> Stage {
+    Stage::planned()
+        .to(StepKind::StopVm)
+        .failed(StepKind::StopVm, FailureClass::Timeout, "serve-vm runs after 5 min")
+        .left(false, &[])
+}
+
 fn in_maintenance() -> Stage {
     let mut stage = Stage::planned().to(StepKind::SetPassthrough);
     // A signal came before the step began.
@@ -156,6 +164,26 @@ fn vms_are_off_and_the_host_is_not_closed() {
 }
 
 #[test]
+fn a_vm_was_asked_to_shut_down_and_did_not() {
+    insta::assert_snapshot!(shown(&unheeded()));
+    let card = card(&unheeded());
+    let steps = does(&card);
+    let place = |what: &str| steps.iter().position(|does| does.contains(what)).unwrap_or_else(|| panic!("{steps:#?}"));
+    assert!(
+        place("cancel entering") < place("see to the VM serve-vm")
+            && place("see to") < place("wait for the node serve-a")
+    );
+    assert!(!steps.iter().any(|does| does.starts_with("start serve-vm")), "nobody stopped it: {steps:#?}");
+    let waits = &step(&card, "wait for the node serve-a").then;
+    assert!(!waits.iter().any(|line| line.contains("boot is not")), "no other boot comes by itself: {waits:#?}");
+    // The others are not asked: they are as they were.
+    assert!(steps.iter().any(|does| does.starts_with("leave the node train-b")), "{steps:#?}");
+    // What cuts the power is not among the lines that run when all of them are pasted.
+    let lines = card.steps.iter().flat_map(|step| &step.commands);
+    assert!(lines.filter(|line| line.contains("-off")).all(|line| line.starts_with('#')), "{card:#?}");
+}
+
+#[test]
 fn in_maintenance_and_unchanged() {
     insta::assert_snapshot!(shown(&in_maintenance()));
 }
@@ -210,6 +238,7 @@ fn what_is_not_changed_goes_back_and_what_is_changed_only_forward() {
     for (stage, way) in [
         (cordoned(), Way::Back),
         (blocked(), Way::Back),
+        (unheeded(), Way::Back),
         (vms_off(), Way::Back),
         (in_maintenance(), Way::Back),
         (pending(), Way::Forward),
@@ -229,7 +258,7 @@ fn what_is_not_changed_goes_back_and_what_is_changed_only_forward() {
 
 #[test]
 fn e03_a_node_that_was_cordoned_before_is_never_uncordoned() {
-    for stage in [cordoned(), vms_off(), pending(), closed_again(), kept_open(), given_up()] {
+    for stage in [cordoned(), unheeded(), vms_off(), pending(), closed_again(), kept_open(), given_up()] {
         let card = card(&stage);
         let lines: Vec<&String> = card.steps.iter().flat_map(|step| &step.commands).collect();
         let about = |node: &str, what: &str| lines.iter().any(|line| line.contains(what) && line.contains(node));
@@ -244,7 +273,7 @@ fn e03_a_node_that_was_cordoned_before_is_never_uncordoned() {
 /// No person is told to uncordon a node before they are told what has to be proven.
 #[test]
 fn an_uncordon_comes_after_its_check_and_says_so() {
-    for stage in [vms_off(), pending(), verified(), starting(), closed_again(), kept_open(), given_up()] {
+    for stage in [unheeded(), vms_off(), pending(), verified(), starting(), closed_again(), kept_open(), given_up()] {
         let card = card(&stage);
         let steps = does(&card);
         let of = |what: &str| steps.iter().position(|does| does.contains(what) && does.contains("serve-a"));

@@ -88,6 +88,7 @@ pub(super) fn by_hand(standing: &Standing<'_>, todo: &Todo) -> ByHand {
     match todo {
         Todo::Step(step) => desk.step(step),
         Todo::CancelEntering => desk.cancel_entering(),
+        Todo::SeeToVm(vm) => desk.see_to(vm),
         Todo::ReleaseNode(node) => desk.release(node),
         Todo::StopSsh => ByHand::new("stop the SSH service of the host")
             .click(format!("{} > Configure > System > Services > SSH > Stop", desk.host()))
@@ -139,6 +140,10 @@ impl Desk<'_> {
                 let does = match node {
                     Some(node) => does.first(format!("the node {node} is drained and has no volume attached")),
                     None => does,
+                };
+                let does = match self.0.may_go_off(vm) {
+                    true => self.look_at_guest(does, vm),
+                    false => does,
                 };
                 does.click(format!("right-click {} > Power > Shut Down Guest OS", self.0.vm_words(vm)))
                     .run(format!("govc vm.power -s {}", vm_path(vm)))
@@ -218,6 +223,30 @@ impl Desk<'_> {
             None => does.run("govc task.cancel TASK"),
         }
         .then("no such task runs any more")
+    }
+
+    fn look_at_guest(&self, does: ByHand, vm: &MoRef) -> ByHand {
+        does.first("it was asked to shut down, and was not seen to go off: see what its guest waits for")
+            .look(format!("govc vm.info {}", vm_path(vm)))
+            .click(format!("right-click {} > Launch Web Console", self.0.vm_words(vm)))
+    }
+
+    /// A VM that was asked to shut down runs on, as far as anybody has seen, on a host that is given back: nothing
+    /// will start it anew, and its guest may heed yet.
+    fn see_to(&self, vm: &MoRef) -> ByHand {
+        let (words, path) = (self.0.vm_words(vm), vm_path(vm));
+        let does = self.look_at_guest(ByHand::new(format!("see to the VM {words}, which was asked to shut down")), vm);
+        let drained = match self.0.nodes().find(|node| self.0.vm_of(node) == Some(vm)) {
+            Some(node) => format!("the node {node} is drained and has no volume attached"),
+            None => "whoever it belongs to agrees".to_owned(),
+        };
+        does.click(format!("only if its guest hangs, and {drained}: right-click {words} > Power > Power Off"))
+            .click(format!("right-click {words} > Power > Power On, if it is off"))
+            .run(format!("# only if its guest hangs, and {drained}: govc vm.power -off {path}"))
+            .run(format!("govc vm.info {path} | grep -q poweredOff && govc vm.power -on {path}"))
+            .then(
+                "its guest works: leave it on, it is given back as it is. It may go off later: then power it on again",
+            )
     }
 
     fn passthrough(&self, does: ByHand, changes: &[PassthruChange]) -> ByHand {

@@ -144,6 +144,8 @@ fn open_words(standing: &Standing<'_>, comp: &Compensation) -> String {
             let name = standing.vm_name(vm).map(|name| format!(" ({name})")).unwrap_or_default();
             let then = if standing.is_left_off(vm) && way(standing) == Way::Forward {
                 "it stays off, as planned"
+            } else if standing.may_go_off(vm) {
+                "it ran, was asked to shut down, and was not seen to go off"
             } else if standing.host.asked_to_stop.contains(vm) {
                 "it ran, and was asked to shut down"
             } else if standing.host.visit.is_some() && !standing.given_up {

@@ -13,6 +13,8 @@ pub(super) enum Todo {
     Step(Step),
     /// End an entering of maintenance mode that may still run.
     CancelEntering,
+    /// See to a VM that was asked to shut down and did not, as far as anybody has seen.
+    SeeToVm(MoRef),
     /// Leave a node whose VM was left alone as it was.
     ReleaseNode(NodeRef),
     /// Stop the SSH service.
@@ -43,6 +45,10 @@ pub(super) fn todo(standing: &Standing<'_>) -> Vec<Todo> {
         }
     }
     for vm in standing.vms() {
+        if way == Way::Back && standing.may_go_off(vm) {
+            all.push(Todo::SeeToVm(vm.clone()));
+            continue;
+        }
         let starts = has(&all, |step| matches!(step, Step::StartVm { vm: of, .. } if of == vm));
         let stays_off = way == Way::Forward && standing.is_left_off(vm);
         if !starts && !stays_off {
@@ -80,6 +86,10 @@ fn nodes(standing: &Standing<'_>, way: Way, node: &NodeRef, all: &mut Vec<Todo>)
         return;
     }
     let vm = standing.vm_of(node).cloned().unwrap_or_else(unknown_vm);
+    let seen_to = Todo::SeeToVm(vm.clone());
+    if way == Way::Back && standing.may_go_off(&vm) && !all.contains(&seen_to) {
+        all.push(seen_to);
+    }
     let stopped = standing.boot(node) != Boot::Same;
     for step in [
         Step::AwaitNode { node: node.clone(), vm, stopped },
@@ -148,6 +158,8 @@ fn rank(standing: &Standing<'_>, todo: &Todo) -> u8 {
             Step::UncordonNode { .. } => 14,
             Step::StartVm { .. } => 15,
         },
+        Todo::SeeToVm(vm) if standing.is_node(vm) => 11,
+        Todo::SeeToVm(_) => 15,
         Todo::ReleaseNode(_) => 14,
         Todo::StopSsh => 16,
         Todo::Unmark => 17,

@@ -155,9 +155,16 @@ impl<'a> Standing<'a> {
         of_fate || self.memory.nodes.iter().any(|known| known.vm == *vm) || self.steps().any(of_step)
     }
 
+    /// Whether a VM was asked to shut down and nobody has seen it off since: it may run on, or heed that yet.
+    pub(super) fn may_go_off(&self, vm: &MoRef) -> bool {
+        let stops = |step: &Step| matches!(step, Step::StopVm { vm: of, .. } if of == vm);
+        self.host.asked_to_stop.contains(vm) && self.to_do().iter().any(stops)
+    }
+
     /// Which boot a node has to be on.
     pub(super) fn boot(&self, node: &NodeRef) -> Boot {
         match self.vm_of(node) {
+            Some(vm) if self.may_go_off(vm) => Boot::Either,
             Some(vm) if self.host.asked_to_stop.contains(vm) => Boot::Another,
             Some(_) if self.host.visit.is_some() && !self.given_up => Boot::Same,
             // A visit that is given up, or known by its marker alone, does not say it.
