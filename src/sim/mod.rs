@@ -10,6 +10,8 @@
 //!        serve ──────────┘        real ports with TLS, for other vendors' clients
 //! ```
 //!
+//! What is served on ports keeps them and its certificates beside the document (`doors`).
+//!
 //! It behaves as the reference says that vCenter and ESXi behave, and never as our own client would
 //! like it. It knows the wire trees of `vim25` and nothing else of the client: requests are checked
 //! and answers are made from VMware's own type tables (`soap/shape.txt`), so that a mistake of ours
@@ -19,6 +21,7 @@ mod answer;
 mod behaviour;
 mod cluster;
 pub mod document;
+mod doors;
 mod drs;
 mod fault;
 mod faults;

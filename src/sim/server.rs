@@ -1,6 +1,7 @@
-//! The world on a real port: TLS with a certificate made for it, HTTP/1.1, many clients.
+//! The world on a real port: TLS with a certificate of its own, HTTP/1.1, many clients.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::{Request, Response};
@@ -8,7 +9,6 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::World;
 use super::answer::{Answers, Body, Dropped};
+use super::doors::Doors;
 use super::soap::Face;
 
 /// Requests are small; the largest sets the graphics of one host.
@@ -30,6 +31,15 @@ pub enum ServeError {
     Certificate {
         /// For whom.
         name: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file with the ports and certificates of before cannot be used.
+    #[error("cannot keep ports and certificates in {}", file.display())]
+    Kept {
+        /// The file.
+        file: PathBuf,
         /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -63,33 +73,57 @@ impl Drop for Served {
     }
 }
 
-/// Serves a world on a port until the result is dropped.
+/// Serves a world on a port until the result is dropped. Port 0 is the port of before, if the world has a file
+/// and was served, and a free one else.
 ///
 /// # Errors
 /// [`ServeError`].
 pub async fn serve(world: World, addr: SocketAddr) -> Result<Served, ServeError> {
-    listen(world.address(), addr, Arc::new(Face::new(world.clone()))).await
+    let mut doors = Doors::of(world.document())?;
+    let served = listen(&mut doors, "vcenter", world.address(), addr, Arc::new(Face::new(world.clone()))).await?;
+    doors.save()?;
+    Ok(served)
 }
 
-/// Serves a face on a port; the certificate is for this name.
-pub(super) async fn listen(name: &str, addr: SocketAddr, face: Arc<dyn Answers>) -> Result<Served, ServeError> {
+/// Serves a face behind a door; the certificate is for this name.
+pub(super) async fn listen(
+    doors: &mut Doors,
+    door: &str,
+    name: &str,
+    addr: SocketAddr,
+    face: Arc<dyn Answers>,
+) -> Result<Served, ServeError> {
     let name = name.to_owned();
     let wrong =
         |source: Box<dyn std::error::Error + Send + Sync>| ServeError::Certificate { name: name.clone(), source };
-    let names = vec![name.clone(), "localhost".to_owned(), "127.0.0.1".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).map_err(|error| wrong(error.into()))?;
-    let thumbprint: [u8; 32] = Sha256::digest(made.cert.der()).into();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let identity = doors.identity(door, &name)?;
+    let (der, key) = identity.read()?;
+    let thumbprint: [u8; 32] = Sha256::digest(&der).into();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![der], key))
         .map_err(|error| wrong(error.into()))?;
-    let listener = TcpListener::bind(addr).await.map_err(|source| ServeError::Listen { addr, source })?;
-    let addr = listener.local_addr().map_err(|source| ServeError::Listen { addr, source })?;
+    let (listener, addr) = bind(doors, door, addr).await?;
+    let certificate = identity.certificate.clone();
+    doors.keep(door, addr.port(), Some(identity));
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let accept = tokio::spawn(accept(listener, acceptor, face));
-    Ok(Served { addr, thumbprint, certificate: made.cert.pem(), accept })
+    Ok(Served { addr, thumbprint, certificate, accept })
+}
+
+/// Opens the port of a door: the one that is asked for, or that of before, or a free one.
+pub(super) async fn bind(
+    doors: &Doors,
+    door: &str,
+    asked: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let port = if asked.port() == 0 { doors.port(door) } else { asked.port() };
+    let addr = SocketAddr::new(asked.ip(), port);
+    let fail = |source| ServeError::Listen { addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(fail)?;
+    let addr = listener.local_addr().map_err(fail)?;
+    Ok((listener, addr))
 }
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, face: Arc<dyn Answers>) {

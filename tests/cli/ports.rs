@@ -9,7 +9,7 @@ use super::harness::{Folder, L40S, SITE};
 pub struct Sim {
     child: Child,
     pub address: String,
-    thumbprint: String,
+    pub thumbprint: String,
     stdout: BufReader<ChildStdout>,
 }
 
@@ -147,6 +147,50 @@ fn guest_clusters_are_listed_with_their_ports_and_opened_by_a_kubeconfig() {
         assert!(written["clusters"][number]["cluster"]["certificate-authority-data"].is_string());
         assert_eq!(written["contexts"][number]["name"], *name);
     }
+}
+
+/// Started again it is where it was, and who it was: what names it stays true.
+#[test]
+fn a_fleet_that_is_served_again_has_its_ports_its_certificates_and_its_state() {
+    let folder = Folder::lab(&[("l40s", L40S)]);
+    let world = folder.read("world.yaml");
+    folder.write(
+        "world.yaml",
+        format!("{world}\n  guests: [{{name: serve, address: \"https://serve.lab:6443\", nodes: [{{name: a}}]}}]\n"),
+    );
+    let mut sim = Sim::start(&folder, " --kubeconfig kubeconfig --known-hosts known_hosts");
+    let until_ready = |sim: &mut Sim| {
+        let mut lines = Vec::new();
+        while !lines.last().is_some_and(|line: &String| line.starts_with("guest: ")) {
+            lines.push(sim.line());
+        }
+        lines
+    };
+    let lines = until_ready(&mut sim);
+    folder.write("inventories/lab.yaml", sim.pinned_site());
+    let first =
+        (sim.address.clone(), sim.thumbprint.clone(), lines, folder.read("kubeconfig"), folder.read("known_hosts"));
+    let found = folder.run("discover").expect(0).stdout;
+    // Another one cannot be served there meanwhile.
+    let taken = folder.run("sim --world world.yaml").expect(3);
+    let said = format!("cannot listen on {}", first.0);
+    assert!(taken.stderr.contains(&said) && taken.stderr.contains("hint: end what listens there"), "{}", taken.stderr);
+    sim.end();
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(folder.path().join("world.yaml.served")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600, "private keys are in it");
+    let mut sim = Sim::start(&folder, " --kubeconfig again --known-hosts known_hosts");
+    let lines = until_ready(&mut sim);
+    let again = (sim.address.clone(), sim.thumbprint.clone(), lines, folder.read("again"), folder.read("known_hosts"));
+    assert_eq!(again, first);
+    // The Site pins the certificate of the first start.
+    assert_eq!(folder.run("discover").expect(0).stdout, found);
+    sim.end();
+    // What cannot be read is told, and not passed over.
+    folder.write("world.yaml.served", "{");
+    let torn = folder.run("sim --world world.yaml").expect(3);
+    assert!(torn.stderr.contains("world.yaml.served") && torn.stderr.contains("hint: `rm "), "{}", torn.stderr);
 }
 
 #[test]

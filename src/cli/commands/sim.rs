@@ -1,14 +1,15 @@
 //! `sim`: a simulated fleet on a port.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use crate::base::files;
 use crate::base::net::colons;
-use crate::cli::args::{SimArgs, SimCommand};
+use crate::cli::args::{SimArgs, SimCommand, typed};
 use crate::cli::session::{open_world, runtime, signals};
 use crate::cli::{CommandError, Exit, Ui};
 use crate::rollout::{Signal, interrupt};
-use crate::sim::{World, kubeconfig, serve, serve_guests, serve_shells};
+use crate::sim::{ServeError, World, kubeconfig, serve, serve_guests, serve_shells};
 
 pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     let file = match (&args.command, &args.world) {
@@ -37,10 +38,10 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
         // It listens before anybody knows the address: else a signal ends it without keeping the state.
         tokio::task::yield_now().await;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-        let served = serve(world.clone(), address).await.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        let served = serve(world.clone(), address).await.map_err(|error| not_served(file, error))?;
         ui.data(&format!("address: {}\nthumbprint: {}\n", served.addr, colons(&served.thumbprint)));
         let shells = serve_shells(&world, Ipv4Addr::LOCALHOST.into()).await;
-        let shells = shells.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        let shells = shells.map_err(|error| not_served(file, error))?;
         if let Some(file) = &args.known_hosts {
             let lines: Vec<String> = shells.iter().map(|shell| format!("{}\n", shell.known_host)).collect();
             files::replace(file, lines.concat().as_bytes())?;
@@ -48,7 +49,7 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
         let lines: Vec<String> = shells.iter().map(|shell| format!("shell: {} {}\n", shell.host, shell.addr)).collect();
         ui.data(&lines.concat());
         let guests = serve_guests(&world, Ipv4Addr::LOCALHOST.into()).await;
-        let guests = guests.map_err(|error| CommandError::new(Exit::Internal, error))?;
+        let guests = guests.map_err(|error| not_served(file, error))?;
         if let Some(file) = &args.kubeconfig {
             files::replace(file, kubeconfig(&world, &guests).as_bytes())?;
         }
@@ -72,4 +73,17 @@ pub fn run(args: &SimArgs, ui: &Ui) -> Result<Exit, CommandError> {
     ended.map(|signal| match signal {
         Some(Signal::Terminate | Signal::Interrupt) | None => Exit::Done,
     })
+}
+
+fn not_served(world: &Path, error: ServeError) -> CommandError {
+    let kept = format!("{}.served", world.display());
+    let kept = typed(Path::new(&kept));
+    match &error {
+        ServeError::Listen { .. } => CommandError::new(Exit::Invalid, error).hint(format!(
+            "end what listens there; or `rm {kept}`, and write the new ports and thumbprints where the old ones are named"
+        )),
+        ServeError::Kept { .. } => CommandError::new(Exit::Invalid, error)
+            .hint(format!("`rm {kept}` forgets the ports and certificates; the next start makes new ones")),
+        _ => CommandError::new(Exit::Internal, error),
+    }
 }

@@ -7,6 +7,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::KubeFace;
+use crate::sim::doors::Doors;
 use crate::sim::server::{Served, listen};
 use crate::sim::{ServeError, World};
 
@@ -19,19 +20,21 @@ pub struct ServedGuest {
     pub served: Served,
 }
 
-/// Serves the API of each guest cluster, on a free port of its own.
+/// Serves the API of each guest cluster, on a port of its own: that of before, or a free one.
 ///
 /// # Errors
 /// [`ServeError`].
 pub async fn serve_guests(world: &World, ip: IpAddr) -> Result<Vec<ServedGuest>, ServeError> {
+    let mut doors = Doors::of(world.document())?;
     let mut all = Vec::new();
     for guest in &world.spec().guests {
         let authority = guest.authority().unwrap_or_default();
         let name = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         let face = Arc::new(KubeFace::new(world.clone(), guest.name.clone()));
-        let served = listen(name, SocketAddr::new(ip, 0), face).await?;
+        let served = listen(&mut doors, &format!("guest {}", guest.name), name, SocketAddr::new(ip, 0), face).await?;
         all.push(ServedGuest { cluster: guest.name.clone(), served });
     }
+    doors.save()?;
     Ok(all)
 }
 

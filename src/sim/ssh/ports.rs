@@ -6,6 +6,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::{attach, door, key};
+use crate::sim::doors::Doors;
+use crate::sim::server::bind;
 use crate::sim::{ServeError, World};
 
 /// A host's shell on a port; dropping it closes the port.
@@ -26,27 +28,28 @@ impl Drop for ServedShell {
     }
 }
 
-/// Serves the shell of each host that has users, on a free port of its own. While no SSH server would
+/// Serves the shell of each host that has users, on a port of its own: that of before, or a free one. While no SSH server would
 /// listen, a connection is closed at once.
 ///
 /// # Errors
-/// [`ServeError::Listen`].
+/// [`ServeError::Listen`], [`ServeError::Kept`].
 pub async fn serve_shells(world: &World, ip: IpAddr) -> Result<Vec<ServedShell>, ServeError> {
     let hosts: Vec<(String, [u8; 32])> = world.look(|moment| {
         let hosts = moment.state.hosts.values().filter(|host| !host.shell.users.is_empty());
         hosts.map(|host| (host.name.clone(), host.shell.key)).collect()
     });
+    let mut doors = Doors::of(world.document())?;
     let mut served = Vec::new();
     for (host, seed) in hosts {
-        let wanted = SocketAddr::new(ip, 0);
-        let fail = |source| ServeError::Listen { addr: wanted, source };
-        let listener = TcpListener::bind(wanted).await.map_err(fail)?;
-        let addr = listener.local_addr().map_err(fail)?;
+        let behind = format!("shell {host}");
+        let (listener, addr) = bind(&doors, &behind, SocketAddr::new(ip, 0)).await?;
+        doors.keep(&behind, addr.port(), None);
         let key = key::public(&seed).unwrap_or_default();
         let known_host = format!("[{}]:{} {key}", addr.ip(), addr.port());
         let accept = tokio::spawn(accept(world.clone(), host.clone(), listener));
         served.push(ServedShell { host, addr, known_host, accept });
     }
+    doors.save()?;
     Ok(served)
 }
 

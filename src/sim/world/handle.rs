@@ -31,6 +31,8 @@ struct Shared {
     changed: watch::Sender<u64>,
     /// Where the state goes after a write.
     file: Option<PathBuf>,
+    /// Its document, if it is kept.
+    document: Option<PathBuf>,
 }
 
 impl std::fmt::Debug for World {
@@ -87,6 +89,7 @@ impl World {
             speed: AtomicU32::new(1),
             changed: watch::Sender::new(0),
             file,
+            document: path.map(Path::to_owned),
         })))
     }
 
@@ -98,6 +101,11 @@ impl World {
     /// The address of its vCenter.
     pub fn address(&self) -> &str {
         &self.0.spec.vcenter.address
+    }
+
+    /// The file of the document, if what becomes of the world is kept beside it.
+    pub(in crate::sim) fn document(&self) -> Option<&Path> {
+        self.0.document.as_deref()
     }
 
     /// The document.
