@@ -14,7 +14,7 @@ use super::answer::{is_name, name, shown};
 use super::client::Client;
 use super::error::Error;
 use super::transport::Made;
-use crate::model::{Fact, NodeMark, NodeRef, NodeView};
+use crate::model::{Fact, NodeMark, NodeRef, NodeView, RunId};
 
 /// How many objects a page has: as kubectl asks for.
 pub(super) const PAGE: u32 = 500;
@@ -32,6 +32,11 @@ pub enum Patched {
     Conflict,
     /// There is no such node.
     Gone,
+    /// The mark on the node is not this run's, or there is none that could be taken off. Nothing was written.
+    NotOurs {
+        /// What is there instead, in words.
+        found: String,
+    },
 }
 
 /// How a node is left when its mark is taken off.
@@ -72,12 +77,13 @@ impl Client {
         Ok(self.whole_node(name).await?.map(|(view, _)| view))
     }
 
-    /// Cordons a node and leaves our mark on it, in one write that rests on the `version` that was read.
+    /// Cordons a node and leaves our mark on it, in one write that rests on the `version` that was read. It
+    /// carries no mark yet, or one of this run.
     ///
     /// # Errors
     /// [`Error`]; where it [may have acted](Error::may_have_acted), read the node.
     pub async fn cordon(&self, node: &NodeRef, version: &str, mark: &NodeMark) -> Result<Patched, Error> {
-        self.write_mark("cordon", node, version, mark).await
+        self.write_mark("cordon", node, version, mark, |view| view.mark.is_absent()).await
     }
 
     /// Writes our mark anew on a node that has one, and cordons it if somebody has uncordoned it.
@@ -85,22 +91,22 @@ impl Client {
     /// # Errors
     /// As [`Client::cordon`].
     pub async fn remark(&self, node: &NodeRef, version: &str, mark: &NodeMark) -> Result<Patched, Error> {
-        self.write_mark("mark", node, version, mark).await
+        self.write_mark("mark", node, version, mark, |_| false).await
     }
 
-    /// Takes our mark off a node, and leaves it as `end` says, in one write.
+    /// Takes the mark of a run off a node, and leaves it as `end` says, in one write.
     ///
     /// # Errors
     /// As [`Client::cordon`].
-    pub async fn release(&self, node: &NodeRef, version: &str, end: Release) -> Result<Patched, Error> {
+    pub async fn release(&self, node: &NodeRef, version: &str, run: &RunId, end: Release) -> Result<Patched, Error> {
         let Some((view, has)) = self.whole_node(&node.name).await? else { return Ok(Patched::Gone) };
         if !is(&view, node, version) {
             return Ok(Patched::Conflict);
         }
-        let mut changes = Vec::new();
-        if has.contains_key(NodeMark::ANNOTATION) {
-            changes.push(remove(&ANNOTATION));
+        if let Err(found) = view.mark_of(run) {
+            return Ok(Patched::NotOurs { found });
         }
+        let mut changes = vec![remove(&ANNOTATION)];
         match &end {
             Release::Uncordon => {
                 if has.contains_key(NodeMark::LEFT_OFF) {
@@ -110,9 +116,6 @@ impl Client {
             }
             Release::KeepCordoned => {}
             Release::LeftOff { plan } => {
-                if has.is_empty() {
-                    changes.push(add(&ANNOTATIONS, json!({})));
-                }
                 changes.push(add(&LEFT_OFF, json!(plan)));
                 changes.push(add(&UNSCHEDULABLE, json!(true)));
             }
@@ -129,11 +132,24 @@ impl Client {
         .await
     }
 
-    async fn write_mark(&self, verb: &str, node: &NodeRef, version: &str, mark: &NodeMark) -> Result<Patched, Error> {
+    /// `may_lack`: whether a node without a mark of this run may be written to all the same.
+    async fn write_mark(
+        &self,
+        verb: &str,
+        node: &NodeRef,
+        version: &str,
+        mark: &NodeMark,
+        may_lack: impl Fn(&NodeView) -> bool,
+    ) -> Result<Patched, Error> {
         let call = format!("{verb} node {}", node.name);
         let Some((view, has)) = self.whole_node(&node.name).await? else { return Ok(Patched::Gone) };
         if !is(&view, node, version) {
             return Ok(Patched::Conflict);
+        }
+        if let Err(found) = view.mark_of(&mark.run)
+            && !may_lack(&view)
+        {
+            return Ok(Patched::NotOurs { found });
         }
         let text =
             serde_json::to_string(mark).map_err(|error| self.transport().unsendable(&call, error.to_string()))?;

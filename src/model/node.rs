@@ -86,6 +86,20 @@ impl NodeView {
         })
     }
 
+    /// The mark on it, if it is this run's. The error says what is there instead: `none`, `that of run …`. Nobody
+    /// takes off, or writes over, what is not this run's (FORMATS "Marker").
+    ///
+    /// # Errors
+    /// There is none, another run's, or one that cannot be read.
+    pub fn mark_of(&self, run: &RunId) -> Result<NodeMark, String> {
+        match self.marked() {
+            Fact::Known(mark) if mark.run == *run => Ok(mark),
+            Fact::Known(mark) => Err(format!("that of run {}", mark.run)),
+            Fact::Absent => Err("none".to_owned()),
+            Fact::Unknown { why } => Err(why),
+        }
+    }
+
     /// What the node says of the machine that it runs on, without the scheme of a provider id.
     pub fn machine_ids(&self) -> Vec<&str> {
         let provider = self.provider_id.known().and_then(|id| id.strip_prefix("vsphere://"));

@@ -143,7 +143,7 @@ impl Run<'_> {
             match Box::pin(client.cordon(node, &seen.version, &mark)).await {
                 // The next look proves it.
                 Ok(Patched::Done(_)) => continue,
-                Ok(Patched::Conflict | Patched::Gone) => {}
+                Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
                 Err(error) if !may_pass(&error) => {
                     return Ok(Attempt::Failed(FailureClass::Fault, chain(&error)));
                 }
@@ -309,17 +309,13 @@ impl Run<'_> {
                 Ok(Seen::Gone(found)) => return Ok(Err((FailureClass::Refused, found))),
                 Err(why) => return Ok(Err((FailureClass::Unknown, why))),
             };
-            match seen.marked() {
-                Fact::Known(mark) if mark == wanted && seen.unschedulable => {
+            match seen.mark_of(&wanted.run) {
+                Ok(mark) if mark == wanted && seen.unschedulable => {
                     self.marked(host, node, &known.vm, Some(mark))?;
                     return Ok(Ok(()));
                 }
-                Fact::Known(mark) if mark.run == wanted.run => {}
-                other => {
-                    let found = other.known().map_or("no mark of ours".to_owned(), |mark| format!("run {}", mark.run));
-                    let why = format!("expected our mark on the node {node}, found {found}");
-                    return Ok(Err((FailureClass::Refused, why)));
-                }
+                Ok(_) => {}
+                Err(found) => return Ok(Err((FailureClass::Refused, not_ours(node, &found)))),
             }
             if deadline.passed() {
                 let why = format!("our mark on the node {node} did not read back as written");
@@ -327,7 +323,7 @@ impl Run<'_> {
             }
             match Box::pin(client.remark(node, &seen.version, &wanted)).await {
                 Ok(Patched::Done(_)) => continue,
-                Ok(Patched::Conflict | Patched::Gone) => {}
+                Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
                 Err(error) if !may_pass(&error) => {
                     return Ok(Err((FailureClass::Fault, chain(&error))));
                 }
@@ -500,12 +496,11 @@ impl Run<'_> {
                     let found = format!("our mark was taken off by somebody; it is {cordoned}");
                     return Ok(Ok(Stripped::BySomebody(found)));
                 }
-                Fact::Known(mark) if mark.run == known.mark.run => {}
-                Fact::Known(mark) => {
-                    let why = format!("expected our mark on the node {node}, found that of run {}", mark.run);
-                    return Ok(Err((FailureClass::Refused, why)));
+                _ => {
+                    if let Err(found) = seen.mark_of(&known.mark.run) {
+                        return Ok(Err((FailureClass::Refused, not_ours(node, &found))));
+                    }
                 }
-                Fact::Unknown { why } => return Ok(Err((FailureClass::Refused, why))),
             }
             if let Some(gate) = gate
                 && let Err(why) = self.still_passes(host, known, &seen, gate, deadline).await
@@ -516,12 +511,12 @@ impl Run<'_> {
             if deadline.passed() {
                 return Ok(Err((FailureClass::Timeout, format!("our mark does not go off the node {node}"))));
             }
-            match Box::pin(client.release(node, &seen.version, end.clone())).await {
+            match Box::pin(client.release(node, &seen.version, &known.mark.run, end.clone())).await {
                 Ok(Patched::Done(_)) => {
                     sent = true;
                     continue;
                 }
-                Ok(Patched::Conflict | Patched::Gone) => {}
+                Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
                 Err(error) if !may_pass(&error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
                 Err(error) => {
                     sent |= error.may_have_acted();
@@ -570,6 +565,11 @@ pub(super) enum Seen {
 /// The rules of a node's cluster.
 pub(super) fn rules_of<'a>(host: &'a HostPlan, node: &NodeRef) -> Option<&'a GuestRules> {
     host.guests.iter().find(|rules| rules.cluster.value == node.cluster)
+}
+
+/// That a node does not carry our mark, but what was found.
+fn not_ours(node: &NodeRef, found: &str) -> String {
+    format!("expected our mark on the node {node}, found {found}")
 }
 
 /// What takes a node back, with its name.

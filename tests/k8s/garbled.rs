@@ -92,7 +92,7 @@ proptest! {
         let (cordoned, released) = run(async {
             let client = server.client().await;
             let cordoned = client.cordon(&node_ref(), "41", &mark()).await;
-            (cordoned, client.release(&node_ref(), "41", Release::Uncordon).await)
+            (cordoned, client.release(&node_ref(), "41", &mark().run, Release::Uncordon).await)
         });
         if let Ok(Patched::Done(view)) = cordoned {
             prop_assert!(view.unschedulable && view.marked().known() == Some(&mark()));

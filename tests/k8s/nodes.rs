@@ -217,7 +217,7 @@ async fn who_was_faster_is_not_overwritten() {
         let server = Server::new(move |seen| match seen.what.as_str() {
             "PATCH /api/v1/nodes/node-1" => answer(),
             _ => {
-                let mut node = node("node-1");
+                let mut node = marked();
                 node["metadata"]["resourceVersion"] = json!(if seen.nth == 0 { "41" } else { "42" });
                 Reply::ok(node)
             }
@@ -238,7 +238,7 @@ async fn a_node_that_is_gone_is_gone() {
     let client = server.client().await;
     assert_eq!(client.node("node-1").await.unwrap(), None);
     assert_eq!(client.cordon(&node_ref(), "41", &mark()).await.unwrap(), Patched::Gone);
-    assert_eq!(client.release(&node_ref(), "41", Release::Uncordon).await.unwrap(), Patched::Gone);
+    assert_eq!(client.release(&node_ref(), "41", &mark().run, Release::Uncordon).await.unwrap(), Patched::Gone);
     let server =
         Server::new(|seen| if seen.what.starts_with("PATCH") { not_found() } else { Reply::ok(node("node-1")) });
     assert_eq!(server.client().await.cordon(&node_ref(), "41", &mark()).await.unwrap(), Patched::Gone);
@@ -251,7 +251,7 @@ async fn a_write_that_the_server_did_not_take_is_told() {
     let error = server.client().await.cordon(&node_ref(), "41", &mark()).await.unwrap_err();
     assert!(matches!(error, Error::NotTaken { .. }) && error.may_have_acted(), "{error:?}");
     let server = Server::new(|_| Reply::ok(marked()));
-    let error = server.client().await.release(&node_ref(), "41", Release::Uncordon).await.unwrap_err();
+    let error = server.client().await.release(&node_ref(), "41", &mark().run, Release::Uncordon).await.unwrap_err();
     assert!(matches!(error, Error::NotTaken { .. }), "{error:?}");
 }
 
@@ -275,7 +275,7 @@ async fn a_patch_is_never_sent_twice() {
 async fn released(start: Value, end: Release) -> Value {
     let server = patching(start);
     let client: Client = server.client().await;
-    let patched = client.release(&node_ref(), "41", end).await.unwrap();
+    let patched = client.release(&node_ref(), "41", &mark().run, end).await.unwrap();
     assert!(matches!(patched, Patched::Done(_)), "{patched:?}");
     server.only(&format!("PATCH {NODE}")).body.as_array().unwrap()[2..].iter().cloned().collect()
 }
@@ -296,10 +296,42 @@ async fn a_release_takes_the_mark_off_and_leaves_the_node_as_it_is_told_to() {
     again["metadata"]["annotations"][NodeMark::LEFT_OFF] = json!("fedcba9876543210");
     let forget = json!({ "op": "remove", "path": "/metadata/annotations/poolwright.io~1left-off" });
     assert_eq!(released(again, Release::Uncordon).await, json!([off, forget, open]));
-    // Twice is as good as once.
-    assert_eq!(released(node("node-1"), Release::Uncordon).await, json!([open]));
-    let mut bare = node("node-1");
-    bare["metadata"].as_object_mut().unwrap().remove("annotations");
-    let map = json!({ "op": "add", "path": "/metadata/annotations", "value": {} });
-    assert_eq!(released(bare, plan).await, json!([map, left, closed]));
+}
+
+/// Of another run, of nobody, of a version that nobody here knows: at the very version that was read.
+#[tokio::test]
+async fn what_is_not_this_runs_mark_is_neither_taken_off_nor_written_over() {
+    let theirs = NodeMark { run: RunId::from("01KB3T7Z0N3K5V7X9B1C2D4F6H"), ..mark() };
+    let newer = NodeMark { v: 2, ..mark() };
+    let with = |mark: &NodeMark| {
+        let mut node = marked();
+        node["metadata"]["annotations"][NodeMark::ANNOTATION] = json!(serde_json::to_string(mark).unwrap());
+        node
+    };
+    let mut garbled = marked();
+    garbled["metadata"]["annotations"][NodeMark::ANNOTATION] = json!("another's");
+    for (start, word) in [
+        (with(&theirs), "01KB3T7Z0N3K5V7X9B1C2D4F6H"),
+        (with(&newer), "version 2"),
+        (garbled, "cannot be read"),
+        (node("node-1"), "none"),
+    ] {
+        let bare = word == "none";
+        let server = patching(start);
+        let client = server.client().await;
+        let plan = Release::LeftOff { plan: "0123456789abcdef".into() };
+        let mut all = Vec::new();
+        for end in [Release::Uncordon, Release::KeepCordoned, plan] {
+            all.push(client.release(&node_ref(), "41", &mark().run, end).await.unwrap());
+        }
+        all.push(client.remark(&node_ref(), "41", &mark()).await.unwrap());
+        if !bare {
+            all.push(client.cordon(&node_ref(), "41", &mark()).await.unwrap());
+        }
+        for patched in all {
+            let Patched::NotOurs { found } = patched else { panic!("{word}: {patched:?}") };
+            assert!(found.contains(word), "{found}");
+        }
+        assert_eq!(server.count(&format!("PATCH {NODE}")), 0, "{word}");
+    }
 }

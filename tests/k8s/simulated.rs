@@ -147,7 +147,7 @@ async fn a_node_is_drained_within_its_budget_with_its_volumes_and_opened_again()
     assert!(pods.due.is_empty() && pods.ending.is_empty() && !pods.staying.is_empty(), "{pods:?}");
     assert_eq!(lab.client.attachments("serve-1").await.unwrap(), Vec::<String>::new());
     let view = lab.node("serve-1").await;
-    let patched = lab.client.release(&view.node, &view.version, Release::Uncordon).await.unwrap();
+    let patched = lab.client.release(&view.node, &view.version, &mark().run, Release::Uncordon).await.unwrap();
     assert!(matches!(&patched, Patched::Done(node) if !node.unschedulable && node.mark.is_absent()), "{patched:?}");
 }
 

@@ -1,7 +1,7 @@
 //! The cordon and its mark are one write, which fails if anybody wrote in between; so is their end.
 
 use poolwright::k8s::{Client, Patched, Release};
-use poolwright::model::{Fact, NodeMark, NodeView};
+use poolwright::model::{Fact, NodeMark, NodeView, RunId};
 use serde_json::{Value, json};
 
 use super::api::Change;
@@ -82,7 +82,7 @@ async fn cordon_and_mark_are_one_write_and_so_is_their_end() {
     assert!(remarked.unschedulable);
     assert_eq!(serde_json::from_str::<NodeMark>(remarked.mark.known().unwrap()).unwrap(), later);
 
-    let opened = done(client.release(&remarked.node, &remarked.version, Release::Uncordon).await.unwrap());
+    let opened = done(client.release(&remarked.node, &remarked.version, &mark.run, Release::Uncordon).await.unwrap());
     assert_eq!((opened.unschedulable, &opened.mark), (false, &Fact::Absent));
     assert_eq!(history(&lab, &name, &remarked.version).await.len(), 1);
 }
@@ -106,12 +106,37 @@ async fn nothing_is_written_over_another_write() {
     let taken = json!({"metadata": {"annotations": {NodeMark::ANNOTATION: "another's"}}});
     lab.api.patch(&path, &taken).await;
     for end in [Release::Uncordon, Release::KeepCordoned] {
-        let patched = client.release(&cordoned.node, &cordoned.version, end).await.unwrap();
+        let patched = client.release(&cordoned.node, &cordoned.version, &mark(&name).run, end).await.unwrap();
         assert!(matches!(patched, Patched::Conflict), "{patched:?}");
     }
     let raw = lab.api.get(&path).await;
     assert_eq!(raw["spec"]["unschedulable"], true);
     assert_eq!(raw["metadata"]["annotations"][NodeMark::ANNOTATION], "another's");
+}
+
+/// The node shows another run's mark, or none, and nobody has written since it was read.
+#[tokio::test]
+async fn what_is_not_ours_is_not_released_at_its_own_version() {
+    let Some(lab) = Lab::start("theirs").await else { return };
+    let client = lab.client().await;
+    let name = lab.node("a").await;
+    let path = format!("/api/v1/nodes/{name}");
+    let view = look(&client, &name).await;
+    done(client.cordon(&view.node, &view.version, &mark(&name)).await.unwrap());
+    let theirs = NodeMark { run: RunId::from("01KB3T7Z0N3K5V7X9B1C2D4F6H"), ..mark(&name) };
+    let theirs = serde_json::to_string(&theirs).unwrap();
+    for (written, word) in [(json!(theirs), "01KB3T7Z0N3K5V7X9B1C2D4F6H"), (Value::Null, "none")] {
+        lab.api.patch(&path, &json!({"metadata": {"annotations": {NodeMark::ANNOTATION: written}}})).await;
+        let view = look(&client, &name).await;
+        for end in [Release::Uncordon, Release::KeepCordoned] {
+            let patched = client.release(&view.node, &view.version, &mark(&name).run, end).await.unwrap();
+            assert!(matches!(&patched, Patched::NotOurs { found } if found.contains(word)), "{patched:?}");
+        }
+        let patched = client.remark(&view.node, &view.version, &mark(&name)).await.unwrap();
+        assert!(matches!(&patched, Patched::NotOurs { .. }), "{patched:?}");
+        assert_eq!(look(&client, &name).await, view, "something was written");
+        assert!(view.unschedulable);
+    }
 }
 
 /// What we read was still true when we asked; only the server can know that it is not when we write.
@@ -136,7 +161,8 @@ async fn nothing_is_written_over_a_write_that_comes_in_between() {
     let taken = json!({"metadata": {"annotations": {NodeMark::ANNOTATION: "another's"}}});
     let change = Between::Change { api: lab.api.clone(), path: path.clone(), change: taken };
     let hurried = connect_over(&change, lab.server, POOLWRIGHT).await;
-    let patched = hurried.release(&cordoned.node, &cordoned.version, Release::Uncordon).await.unwrap();
+    let patched =
+        hurried.release(&cordoned.node, &cordoned.version, &mark(&name).run, Release::Uncordon).await.unwrap();
     assert!(matches!(patched, Patched::Conflict), "{patched:?}");
     let raw = lab.api.get(&path).await;
     assert_eq!(raw["spec"]["unschedulable"], true);
@@ -190,7 +216,7 @@ async fn a_node_that_was_cordoned_before_is_left_so() {
     let mark = NodeMark { was_unschedulable: true, ..mark(&name) };
     let marked = done(client.cordon(&view.node, &view.version, &mark).await.unwrap());
     assert!(marked.unschedulable);
-    let left = done(client.release(&marked.node, &marked.version, Release::KeepCordoned).await.unwrap());
+    let left = done(client.release(&marked.node, &marked.version, &mark.run, Release::KeepCordoned).await.unwrap());
     assert_eq!((left.unschedulable, &left.mark), (true, &Fact::Absent));
 }
 
@@ -202,7 +228,7 @@ async fn a_node_that_stays_off_says_so() {
     let view = look(&client, &name).await;
     let marked = done(client.cordon(&view.node, &view.version, &mark(&name)).await.unwrap());
     let end = Release::LeftOff { plan: "0f3c9a71d2b4e856".to_owned() };
-    let left = done(client.release(&marked.node, &marked.version, end).await.unwrap());
+    let left = done(client.release(&marked.node, &marked.version, &mark(&name).run, end).await.unwrap());
     assert_eq!((left.unschedulable, left.left_off, &left.mark), (true, true, &Fact::Absent));
     let raw = lab.api.get(&format!("/api/v1/nodes/{name}")).await;
     assert!(raw["metadata"]["annotations"][NodeMark::LEFT_OFF].as_str().unwrap().contains("0f3c9a71d2b4e856"));
