@@ -79,8 +79,21 @@ async fn kubectl_reads_the_simulator_and_drains_a_node_of_it() {
     lab.kubectl("uncordon a").await;
     lab.kubectl("annotate node a example.com/a=b").await;
     lab.kubectl("wait --for=condition=Ready node/a --timeout=30s").await;
-    assert!(lab.kubectl("describe node a").await.contains("example.com/a: b"));
+    let described = lab.kubectl("describe node a").await;
+    assert!(described.contains("example.com/a: b") && described.contains("Events:"), "{described}");
+    let web = lab.kubectl("get pods -l app=web -o name").await.lines().next().unwrap().to_owned();
+    let described = lab.kubectl(&format!("describe {web}")).await;
+    assert!(described.contains("Node:") && described.contains("Events:"), "{described}");
+    // What kubectl sends as strategic merge patches of lists.
+    lab.kubectl("taint node a example.com/a=b:NoSchedule example.com/c:PreferNoSchedule").await;
+    lab.kubectl("taint node a example.com/a-").await;
+    let taints = lab.kubectl("get node a -o jsonpath={.spec.taints[*].key}").await;
+    assert_eq!(taints, "example.com/c");
+    lab.kubectl("taint node a example.com/c-").await;
+    assert_eq!(lab.kubectl("auth can-i create pods/eviction").await, "yes\n");
+    assert_eq!(lab.kubectl("auth can-i patch nodes").await, "yes\n");
     assert!(lab.kubectl("--context other get pods").await.is_empty());
     let calls: Vec<String> = lab.world.log().into_iter().map(|write| write.call).collect();
-    assert_eq!(calls, ["patch nodes", "create pods/eviction", "patch nodes", "patch nodes"]);
+    let nodes = ["patch nodes"; 5];
+    assert_eq!(calls, [&["patch nodes", "create pods/eviction"], nodes.as_slice()].concat(), "a review is no write");
 }

@@ -452,9 +452,9 @@ async fn what_is_not_possible_is_refused_with_its_reason() {
     let moved = r#"{"spec":{"nodeName":"serve-2"}}"#;
     let path = format!("/api/v1/namespaces/default/pods/{pod}");
     assert_eq!(kube.call("PATCH", &path, "application/merge-patch+json", moved).await.0, 422);
-    let lists = r#"{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}"#;
     let strategic = "application/strategic-merge-patch+json";
-    assert_eq!(kube.call("PATCH", "/api/v1/nodes/serve-1", strategic, lists).await.0, 415);
+    let keyless = r#"{"status":{"conditions":[{"status":"True"}]}}"#;
+    assert_eq!(kube.call("PATCH", "/api/v1/nodes/serve-1/status", strategic, keyless).await.0, 400);
     assert_eq!(
         kube.call("PATCH", "/api/v1/nodes/serve-1", strategic, r#"{"spec":{"unschedulable":true}}"#).await.0,
         200

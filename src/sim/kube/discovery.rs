@@ -4,6 +4,9 @@ use serde_json::{Value, json};
 
 use super::resources::{GROUPS, RESOURCES, Resource};
 
+/// The group of reviews, of which nothing is kept.
+const REVIEWS: &str = "authorization.k8s.io";
+
 /// The answer for a path of discovery.
 pub(super) fn answer(path: &str, version: &str) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -14,10 +17,10 @@ pub(super) fn answer(path: &str, version: &str) -> Option<Value> {
             Some(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": address}))
         }
         ["apis"] => {
-            let groups: Vec<Value> = GROUPS.iter().map(|name| group(name)).collect();
+            let groups: Vec<Value> = GROUPS.iter().chain([&REVIEWS]).map(|name| group(name)).collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
-        ["apis", name] if GROUPS.contains(name) => {
+        ["apis", name] if GROUPS.contains(name) || *name == REVIEWS => {
             let mut group = group(name);
             if let Some(map) = group.as_object_mut() {
                 map.insert("kind".to_owned(), json!("APIGroup"));
@@ -27,6 +30,14 @@ pub(super) fn answer(path: &str, version: &str) -> Option<Value> {
         }
         ["api", "v1"] => Some(resources("")),
         ["apis", name, "v1"] if GROUPS.contains(name) => Some(resources(name)),
+        ["apis", REVIEWS, "v1"] => {
+            let review = json!({
+                "name": "selfsubjectaccessreviews", "singularName": "selfsubjectaccessreview", "namespaced": false,
+                "kind": "SelfSubjectAccessReview", "verbs": ["create"],
+            });
+            let version = format!("{REVIEWS}/v1");
+            Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [review]}))
+        }
         ["openapi", "v3"] => {
             Some(json!({"paths": {"apis/batch/v1": {"serverRelativeURL": "/openapi/v3/apis/batch/v1"}}}))
         }
@@ -52,7 +63,7 @@ pub(super) fn serves(path: &str) -> bool {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["api", ..] => true,
-        ["apis", group, ..] => GROUPS.contains(group),
+        ["apis", group, ..] => GROUPS.contains(group) || *group == REVIEWS,
         _ => false,
     }
 }

@@ -12,7 +12,7 @@ use super::read::{View, log};
 use super::route::{Ask, Verb, route};
 use super::status::ApiError;
 use super::write::{Sent, Written, is_dry};
-use super::{discovery, table, watch};
+use super::{discovery, review, table, watch};
 use crate::sim::World;
 use crate::sim::answer::{Answers, Body, Dropped, whole};
 use crate::sim::behaviour::{Moment, named};
@@ -61,8 +61,12 @@ impl KubeFace {
                 _ => {}
             }
             if let Some(found) = discovery::answer(path, version).filter(|_| known || path == "/version") {
-                return self.discover(path, &found).await;
+                let method = if path == "/version" { "get version" } else { "get discovery" };
+                return self.open(method, || Ok(respond(200, &found))).await;
             }
+        }
+        if known && path == review::PATH && request.method() == Method::POST {
+            return self.open(review::CALL, || review::answer(request.body()).map(|found| respond(201, &found))).await;
         }
         let asked = route(request.method(), path, request.uri().query().unwrap_or_default());
         if !known {
@@ -86,16 +90,19 @@ impl KubeFace {
         self.ask(request, &ask).await
     }
 
-    /// Discovery and `/version`, which rules know as `get discovery` and `get version`.
-    async fn discover(&self, path: &str, found: &Value) -> Result<Response<Body>, Dropped> {
-        let method = if path == "/version" { "get version" } else { "get discovery" };
+    /// What is about no object: discovery, `/version`, a review. Rules know it by this method.
+    async fn open(
+        &self,
+        method: &str,
+        answer: impl FnOnce() -> Result<Response<Body>, ApiError>,
+    ) -> Result<Response<Body>, Dropped> {
         let objects = [(Some(self.cluster.clone()), self.cluster.clone())];
         let seen = Seen { face: Face::K8s, method, write: false, dry: false, objects: &objects };
         let struck = self.world.look(|moment| moment.strike(&seen));
         match self.before(&struck).await? {
             Some(answer) => Ok(answer),
             None if struck.drop_after => Err(Dropped),
-            None => Ok(respond(200, found)),
+            None => Ok(answer().unwrap_or_else(|error| refuse(&error))),
         }
     }
 

@@ -8,6 +8,7 @@
 //!   watch      changes as a stream
 //!   write      create, patch, replace, delete, evict
 //!   patch      JSON patch and merge patch       checks  what may not be written
+//!   strategic  strategic merge patch            review  what somebody may do
 //!   status     errors as the API server words them
 //! ```
 //!
@@ -21,8 +22,10 @@ mod patch;
 mod ports;
 mod read;
 mod resources;
+mod review;
 mod route;
 mod status;
+mod strategic;
 mod strict;
 mod table;
 mod watch;

@@ -27,12 +27,7 @@ pub(super) fn apply(kind: &str, object: &Value, body: &[u8]) -> Result<Value, Ap
         "application/merge-patch+json" => merge(&mut new, &serde_json::from_slice(body).map_err(unread)?),
         "application/strategic-merge-patch+json" => {
             let patch: Value = serde_json::from_slice(body).map_err(unread)?;
-            // Without lists and directives it says the same as a merge patch; with them it needs the merge
-            // keys of each type, which this face does not know.
-            if has_lists(&patch) {
-                return Err(ApiError::unsupported_media());
-            }
-            merge(&mut new, &patch);
+            super::strategic::apply(&mut new, &patch).map_err(ApiError::bad_request)?;
         }
         _ => return Err(ApiError::unsupported_media()),
     }
@@ -44,14 +39,6 @@ fn misses(value: &Value, path: &PointerBuf) -> bool {
     let text = path.as_str();
     let above = text.rsplit_once('/').map_or("", |(above, _)| above);
     value.pointer(text).is_none() && value.pointer(above).is_some_and(Value::is_object)
-}
-
-fn has_lists(value: &Value) -> bool {
-    match value {
-        Value::Array(_) => true,
-        Value::Object(map) => map.iter().any(|(key, value)| key.starts_with('$') || has_lists(value)),
-        _ => false,
-    }
 }
 
 /// RFC 7386.

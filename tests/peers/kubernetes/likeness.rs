@@ -203,6 +203,19 @@ fn cases() -> Vec<Case> {
     ]
 }
 
+/// Strategic merge patches of the node, and what to look at then.
+fn patches() -> Vec<(Value, &'static str)> {
+    let taint = |key: &str| json!({"key": key, "value": "b", "effect": "PreferNoSchedule"});
+    vec![
+        (json!({"spec": {"taints": [taint("a"), taint("c")]}}), "/spec/taints"),
+        (json!({"spec": {"taints": null}}), "/spec/taints"),
+        (json!({"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}), "/metadata/finalizers"),
+        (json!({"metadata": {"labels": {"$patch": "replace", "a": "b"}}}), "/metadata/labels"),
+        (json!({"metadata": {"annotations": {"$patch": "delete"}}}), "/metadata/annotations"),
+        (json!({"spec": {"unschedulable": true}}), "/spec/unschedulable"),
+    ]
+}
+
 #[tokio::test]
 async fn the_simulator_refuses_as_kubernetes_does() {
     let Some(lab) = Lab::start("likeness").await else { return };
@@ -230,6 +243,15 @@ async fn the_simulator_refuses_as_kubernetes_does() {
                 "{method} {path} {}\n  Kubernetes {} {}\n  simulator  {} {}",
                 case.body, real.0, real.1, simulated.0, simulated.1
             ));
+        }
+    }
+    for (patch, pointer) in patches() {
+        let path = "/api/v1/nodes/likeness-a?dryRun=All";
+        let case = case(Method::PATCH, path, "application/strategic-merge-patch+json", patch);
+        let (real, simulated) = (real.answer(&case).await, simulated.answer(&case).await);
+        let part = |(code, body): &(u16, Value)| (*code, body.pointer(pointer).cloned());
+        if part(&real) != part(&simulated) {
+            unlike.push(format!("{}\n  Kubernetes {:?}\n  simulator  {:?}", case.body, part(&real), part(&simulated)));
         }
     }
     assert!(unlike.is_empty(), "{} unlike answers:\n{}", unlike.len(), unlike.join("\n"));
