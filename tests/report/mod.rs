@@ -3,7 +3,7 @@
 mod handover;
 mod live;
 mod mig;
-mod stages;
+pub mod stages;
 
 use poolwright::model::{ClusterView, Drs, DrsOverride, Fact, ManagedBy, MoRef, Observed, PowerState, VmView};
 use poolwright::report::{self, Paper};

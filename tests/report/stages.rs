@@ -80,7 +80,7 @@ pub fn steps() -> Vec<Step> {
     steps
 }
 
-fn visit(steps: Vec<Step>) -> Visit {
+pub fn visit(steps: Vec<Step>) -> Visit {
     Visit { impact: Impact::Reboot, steps, reboots: Reboots { expected: 1, most: 2, why: Vec::new() } }
 }
 

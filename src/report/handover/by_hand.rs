@@ -91,6 +91,8 @@ pub(super) fn by_hand(standing: &Standing<'_>, todo: &Todo) -> ByHand {
         Todo::SeeToVm(vm) => desk.see_to(vm),
         Todo::ReleaseNode(node) => desk.release(node),
         Todo::StopSsh => ByHand::new("stop the SSH service of the host")
+            .first("it still runs: a reboot has stopped it, unless its policy starts it with the host")
+            .look(format!("govc host.service -host {} status TSM-SSH", desk.path()))
             .click(format!("{} > Configure > System > Services > SSH > Stop", desk.host()))
             .run(format!("govc host.service -host {} stop TSM-SSH", desk.path())),
         Todo::Unmark => ByHand::new("take the mark of the run off the host")

@@ -1,6 +1,7 @@
 //! What each method does.
 
 use super::collector::{fetch, page};
+use super::esxcli;
 use super::filter::Filter;
 use super::lists::{create_collector, query_events, read_next};
 use super::objects::{Object, at_path};
@@ -17,7 +18,7 @@ use crate::sim::faults::Struck;
 use crate::vim25::wire::Node;
 
 /// Methods that change the fleet or what is written on it: they are in the world's log.
-const WRITES: [&str; 21] = [
+const WRITES: [&str; 22] = [
     "EnterMaintenanceMode_Task",
     "ExitMaintenanceMode_Task",
     "RebootHost_Task",
@@ -39,6 +40,7 @@ const WRITES: [&str; 21] = [
     "RelocateVM_Task",
     "ReconfigVM_Task",
     "UpdateOptions",
+    "ExecuteSoap",
 ];
 
 /// Whether a method changes something.
@@ -57,6 +59,8 @@ pub(super) struct Doing<'a, 'm> {
     pub who: &'a str,
     /// The caller as tasks show it.
     pub user: &'a str,
+    /// A write was answered well and has changed nothing.
+    pub idle: bool,
 }
 
 /// What a call is about: name and id of the object that it changes.
@@ -90,14 +94,14 @@ pub(super) fn log_write(moment: &mut Moment<'_>, who: &str, call: &Call, object:
 impl Doing<'_, '_> {
     /// Does it; the results are the elements of the answer.
     pub fn run(mut self) -> Result<Vec<Node>, VimFault> {
-        if !is_write(&self.call.method) {
+        if !is_write(&self.call.method) || esxcli::only_reads(self.call) {
             return self.read();
         }
         let before = self.moment.state.next;
         let result = self.write();
         // A task that is going to fail changes nothing.
         let doomed = self.moment.state.tasks.range(before..).any(|(_, task)| task.doomed.is_some());
-        let effect = result.is_ok() && !self.struck.hollow && !doomed;
+        let effect = result.is_ok() && !self.struck.hollow && !doomed && !self.idle;
         log_write(self.moment, self.who, self.call, &self.object, effect);
         result
     }
@@ -172,6 +176,12 @@ impl Doing<'_, '_> {
             }
             "ShutdownGuest" => self.shutdown_guest(),
             "UpdateOptions" => self.update_options(),
+            "ExecuteSoap" => {
+                let host = self.host()?;
+                let (effect, answer) = esxcli::run(self.moment, host, call)?;
+                self.idle = !effect;
+                Ok(answer)
+            }
             "LogUserEvent" => {
                 let host = self.entity_host()?;
                 let message = call.text("msg").unwrap_or_default().to_owned();
@@ -206,9 +216,29 @@ impl Doing<'_, '_> {
                 let name = call.text("prop").unwrap_or_default();
                 Ok(fetch(self.source(), &self.object, name, self.struck, version)?.into_iter().collect())
             }
+            "RetrieveManagedMethodExecuter" => Ok(vec![Node::reference(
+                "returnval",
+                "ManagedMethodExecuter",
+                &format!("methodExecuter-{}", self.host()?),
+            )]),
+            // Nobody here asks it for anything.
+            "RetrieveDynamicTypeManager" => Ok(vec![Node::reference(
+                "returnval",
+                "DynamicTypeManager",
+                &format!("dynamicTypeManager-{}", self.host()?),
+            )]),
+            "ExecuteSoap" => Ok(esxcli::info(call)),
             "CreateContainerView" => self.create_view(),
+            "CreateListView" => {
+                let id = self.session.id("list");
+                self.session.lists.insert(id.clone(), Vec::new());
+                self.list(&id, "obj");
+                Ok(vec![Node::reference("returnval", "ListView", &id)])
+            }
+            "ModifyListView" | "ResetListView" => self.change_list(),
             "DestroyView" => {
                 self.session.views.remove(&call.this.id);
+                self.session.lists.remove(&call.this.id);
                 Ok(Vec::new())
             }
             "RetrieveProperties" => {
@@ -307,6 +337,42 @@ impl Doing<'_, '_> {
         let id = self.session.id("view");
         self.session.views.insert(id.clone(), View { container, kinds, recursive });
         Ok(vec![Node::reference("returnval", "ContainerView", &id)])
+    }
+
+    /// `ResetListView` and `ModifyListView`: the answer names what is not there.
+    fn change_list(&mut self) -> Result<Vec<Node>, VimFault> {
+        let call = self.call;
+        let MoRef { kind, id } = &call.this;
+        let gone: Vec<MoRef> = call.body.all("remove").filter_map(reference).collect();
+        let listed = self.session.lists.get_mut(id).ok_or_else(|| VimFault::gone(kind, id))?;
+        let field = match call.method.as_str() {
+            "ResetListView" => {
+                listed.clear();
+                "obj"
+            }
+            _ => {
+                listed.retain(|one| !gone.contains(one));
+                "add"
+            }
+        };
+        let unresolved = self.list(id, field);
+        self.moment.changed = true;
+        Ok(unresolved.iter().map(|one| Node::reference("returnval", &one.kind, &one.id)).collect())
+    }
+
+    /// Adds what a field of the call names to a list view, and says what of it is not there.
+    fn list(&mut self, id: &str, field: &str) -> Vec<MoRef> {
+        let named: Vec<MoRef> = self.call.body.all(field).filter_map(reference).collect();
+        let there = |one: &MoRef| Object::find(self.moment.state, Some(self.session), one).is_some();
+        let (known, unresolved): (Vec<MoRef>, Vec<MoRef>) = named.into_iter().partition(there);
+        if let Some(listed) = self.session.lists.get_mut(id) {
+            known.into_iter().for_each(|one| {
+                if !listed.contains(&one) {
+                    listed.push(one)
+                }
+            });
+        }
+        unresolved
     }
 
     /// What all `specSet`s select.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::collector::missing_property;
 use super::dispatch::{Doing, is_write, log_write, subject};
+use super::esxcli;
 use super::lists::canonical;
 use super::objects::Object;
 use super::properties::{Source, user_session};
@@ -172,7 +173,7 @@ impl Face {
             }
             let object = Object::find(moment.state, Some(session), &call.this);
             let object = object.ok_or_else(|| Refusal::Fault(VimFault::gone(&call.this.kind, &call.this.id)))?;
-            if call.method != names::method::FETCH {
+            if call.method != names::method::FETCH && !esxcli::knows(&call.method) {
                 call.check(object.kind(moment.state)).map_err(Refusal::Fault)?;
             }
             Ok(Ready { object, struck, who: user.map(|user| user.name).unwrap_or_default() })
@@ -220,7 +221,17 @@ impl Face {
             _ => self.world.look(|moment| {
                 let user = canonical(&ready.who);
                 let object = ready.object.clone();
-                Doing { moment, session, call, object, struck: &ready.struck, who: &ready.who, user: &user }.run()
+                Doing {
+                    moment,
+                    session,
+                    call,
+                    object,
+                    struck: &ready.struck,
+                    who: &ready.who,
+                    user: &user,
+                    idle: false,
+                }
+                .run()
             }),
         };
         Answered { results, cookie: None }

@@ -8,10 +8,11 @@
 //!   HTTP answer ◄── face ◄───────────────────────── value ──► elements, by shape and version
 //! ```
 //!
-//! `shape.txt` holds VMware's own type tables. Knows the world only through `behaviour` and its state.
+//! `shape.txt` holds VMware's own type tables; `esxcli` is what they do not have. Knows the world only through `behaviour` and its state.
 
 mod collector;
 mod dispatch;
+mod esxcli;
 mod face;
 mod filter;
 mod lists;

@@ -30,7 +30,9 @@ pub(super) enum Object {
     PassthruSystem(u32),
     ImageManager(u32),
     ServiceSystem(u32),
+    MethodExecuter(u32),
     View(String),
+    List(String),
     Filter(String),
     History(String),
 }
@@ -70,6 +72,7 @@ impl Object {
             let session = session?;
             let known = |kind: Self, there: bool| there.then_some(kind);
             return known(Self::View(id.to_owned()), session.views.contains_key(id))
+                .or_else(|| known(Self::List(id.to_owned()), session.lists.contains_key(id)))
                 .or_else(|| known(Self::PropertyCollector(id.to_owned()), session.property.contains_key(id)))
                 .or_else(|| known(Self::Filter(id.to_owned()), session.filters().any(|filter| filter == id)))
                 .or_else(|| known(Self::History(id.to_owned()), session.collectors.contains_key(id)));
@@ -95,6 +98,7 @@ impl Object {
             "pciPassthruSystem" => host().then_some(Self::PassthruSystem(number)),
             "imageConfigManager" => host().then_some(Self::ImageManager(number)),
             "serviceSystem" => host().then_some(Self::ServiceSystem(number)),
+            "methodExecuter" => host().then_some(Self::MethodExecuter(number)),
             _ => None,
         };
         found.filter(|object| object.reference(state).id == id)
@@ -126,7 +130,9 @@ impl Object {
             Self::PassthruSystem(_) => "HostPciPassthruSystem",
             Self::ImageManager(_) => "HostImageConfigManager",
             Self::ServiceSystem(_) => "HostServiceSystem",
+            Self::MethodExecuter(_) => "ManagedMethodExecuter",
             Self::View(_) => "ContainerView",
+            Self::List(_) => "ListView",
             Self::Filter(_) => "PropertyFilter",
             Self::History(_) => "TaskHistoryCollector",
         }
@@ -151,7 +157,10 @@ impl Object {
             Self::PassthruSystem(id) => format!("pciPassthruSystem-{id}"),
             Self::ImageManager(id) => format!("imageConfigManager-{id}"),
             Self::ServiceSystem(id) => format!("serviceSystem-{id}"),
-            Self::PropertyCollector(id) | Self::View(id) | Self::Filter(id) | Self::History(id) => id.clone(),
+            Self::MethodExecuter(id) => format!("methodExecuter-{id}"),
+            Self::PropertyCollector(id) | Self::View(id) | Self::List(id) | Self::Filter(id) | Self::History(id) => {
+                id.clone()
+            }
             other => other.kind(state).to_owned(),
         };
         MoRef::new(self.kind(state), id)
@@ -164,7 +173,8 @@ impl Object {
             | Self::GraphicsManager(id)
             | Self::PassthruSystem(id)
             | Self::ImageManager(id)
-            | Self::ServiceSystem(id) => Some(*id),
+            | Self::ServiceSystem(id)
+            | Self::MethodExecuter(id) => Some(*id),
             _ => None,
         }
     }

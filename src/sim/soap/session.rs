@@ -19,6 +19,8 @@ pub(super) struct Session {
     pub login: Login,
     pub last_active: Instant,
     pub views: BTreeMap<String, View>,
+    /// Objects that a client lists itself: the `ListView`s.
+    pub lists: BTreeMap<String, Vec<MoRef>>,
     /// Property collectors by id: the one that is always there, and those that the client made.
     pub property: BTreeMap<String, Collector>,
     pub collectors: BTreeMap<String, History>,
@@ -84,6 +86,7 @@ impl Session {
             login: Login::None,
             last_active: Instant::now(),
             views: BTreeMap::new(),
+            lists: BTreeMap::new(),
             property: BTreeMap::from([(PROPERTY.to_owned(), Collector::default())]),
             collectors: BTreeMap::new(),
             pages: BTreeMap::new(),

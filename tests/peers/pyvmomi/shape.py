@@ -9,7 +9,7 @@ a type are sent and what a request may hold. VMware's own tables say so; nobody 
 from pyVmomi import Version, VmomiSupport as V, vim, vmodl
 
 MANAGED = """
-ServiceInstance SessionManager ViewManager View ManagedObjectView ContainerView PropertyCollector PropertyFilter
+ServiceInstance SessionManager ViewManager View ManagedObjectView ContainerView ListView PropertyCollector PropertyFilter
 ManagedEntity ExtensibleManagedObject Folder Datacenter ComputeResource ClusterComputeResource HostSystem VirtualMachine
 Datastore Network ResourcePool Task TaskManager HistoryCollector TaskHistoryCollector EventManager AlarmManager Alarm
 CustomFieldsManager OptionManager HostGraphicsManager HostPciPassthruSystem HostImageConfigManager HostServiceSystem
@@ -59,7 +59,8 @@ VirtualMachineRelocateSpec VirtualMachineVMotionStunTimeInfo VirtualMachineGuest
 """.split()
 
 METHODS = """
-RetrieveServiceContent CurrentTime Login Logout SessionIsActive CreateContainerView DestroyView
+RetrieveServiceContent CurrentTime Login Logout SessionIsActive CreateContainerView CreateListView ModifyListView ResetListView
+DestroyView
 RetrievePropertiesEx ContinueRetrievePropertiesEx CancelRetrievePropertiesEx RetrieveProperties CreateFilter
 DestroyPropertyFilter CreatePropertyCollector DestroyPropertyCollector
 WaitForUpdatesEx WaitForUpdates CheckForUpdates CancelWaitForUpdates

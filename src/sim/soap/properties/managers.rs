@@ -26,6 +26,10 @@ pub(super) fn property(from: Source<'_>, object: &Object, name: &str) -> Option<
         }
         (Object::TaskManager | Object::EventManager, "maxCollector") => Some(text(10)),
         (Object::View(id), _) => view(from, id, name),
+        (Object::List(id), "view") => {
+            let listed = session?.lists.get(id)?.iter().filter_map(|one| Object::find(state, session, one));
+            Some(references(state, listed))
+        }
         (Object::PropertyCollector(id), "filter") => {
             let filters = session?.property.get(id)?.filters.keys();
             Some(Value::List(filters.map(|id| Value::Ref("PropertyFilter", id.clone())).collect()))

@@ -8,6 +8,7 @@ import (
 
 	_ "github.com/vmware/govmomi/cli/fields"
 	_ "github.com/vmware/govmomi/cli/host"
+	_ "github.com/vmware/govmomi/cli/host/esxcli"
 	_ "github.com/vmware/govmomi/cli/host/maintenance"
 	_ "github.com/vmware/govmomi/cli/host/service"
 	_ "github.com/vmware/govmomi/cli/ls"
