@@ -145,6 +145,11 @@ impl HostPhase {
                 Event::VisitReplanned { .. } | Event::TaskSeen { .. } | Event::NodeBlocked { .. },
             ) => Ok(self.clone()),
 
+            // Something is done to it once more: how it was left is to be said anew.
+            (Self::Failed { at, class, error, .. }, Event::Armed { .. }) => {
+                Ok(Self::Failed { at: *at, class: *class, error: error.clone(), left_as: None })
+            }
+
             // Putting back and clearing goes on after a failure, and in an abort.
             (
                 Self::Working { .. } | Self::Left { .. } | Self::Failed { .. },

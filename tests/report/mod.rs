@@ -1,6 +1,7 @@
-//! Reports of facts that no simulated world is needed for.
+//! Reports of facts; `left` alone needs a simulated world for them.
 
 mod handover;
+mod left;
 mod live;
 mod mig;
 pub mod stages;

@@ -11,7 +11,9 @@ use poolwright::plan::{
     Bounds, Capacity, Fate, GpuTarget, GraphicsChange, HostPlan, HostTarget, Impact, Limits, Memory, Minutes, NodeEnd,
     PassthruChange, Plan, Reboots, SlowFacts, Step, Visit, VmFate,
 };
-use poolwright::rollout::{Compensation, Entry, Event, FailureClass, How, LeftAs, RunState, SeenFacts, StepKind, fold};
+use poolwright::rollout::{
+    Compensation, Entry, Event, FailureClass, HostState, How, LeftAs, RunState, SeenFacts, StepKind, fold,
+};
 use serde_json::json;
 
 pub const HOST: &str = "esx-gpu-01";
@@ -100,6 +102,8 @@ fn base() -> Baseline {
 pub struct Stage {
     pub events: Vec<Event>,
     steps: std::collections::VecDeque<Step>,
+    /// VMs that run again.
+    runs: Vec<MoRef>,
 }
 
 impl Stage {
@@ -113,7 +117,7 @@ impl Stage {
         };
         let memory = Box::new(Memory { baseline: Some(base()), ..Memory::default() });
         let planned = Event::VisitPlanned { visit: visit(steps()), facts, memory };
-        Self { events: vec![planned], steps: steps().into() }.marker(MarkerPhase::Prechecking)
+        Self { events: vec![planned], steps: steps().into(), runs: Vec::new() }.marker(MarkerPhase::Prechecking)
     }
 
     pub fn event(mut self, event: Event) -> Self {
@@ -172,20 +176,24 @@ impl Stage {
                 self = self.mark(of, NodePhase::Drained);
             }
             if let Step::StartVm { vm, .. } = &step {
-                self.events.push(Event::Undone { comp: Compensation::Vm(vm.clone()) });
+                self.runs.push(vm.clone());
             }
             self.events.push(Event::StepDone { step: of, how: How::Did, evidence: Vec::new() });
-            if of == StepKind::ExitMaintenance {
-                self.events.push(Event::Undone { comp: Compensation::Maintenance });
-            }
         }
     }
 
     fn arm(mut self, step: &Step) -> Self {
         match step {
             Step::CordonNode { node, .. } => {
+                // All of them stand in the marker before the first is cordoned.
+                let armed = self.host().armed;
+                for (node, ..) in nodes() {
+                    let comp = Compensation::Node(node);
+                    if !armed.contains(&comp) {
+                        self.events.push(Event::Armed { comp });
+                    }
+                }
                 let of = nodes().into_iter().find(|(of, ..)| of == node).unwrap();
-                self.events.push(Event::Armed { comp: Compensation::Node(node.clone()) });
                 self.mark(of, NodePhase::Draining)
             }
             Step::StartClosing { .. } => {
@@ -199,18 +207,29 @@ impl Stage {
         }
     }
 
+    fn host(&self) -> HostState {
+        self.state().hosts[&HostName::from(HOST)].clone()
+    }
+
     pub fn failed(self, step: StepKind, class: FailureClass, error: &str) -> Self {
         self.event(Event::StepFailed { step, class, error: error.into() })
     }
 
-    /// The visit ends here; what is armed is what is not put back.
+    /// The visit ends here. What is armed is not put back, but for what is seen, on a host that is changed and
+    /// open, to be as it was.
     pub fn left(self, maintenance: bool, pending: &[&str]) -> Self {
-        let armed = self.state().hosts[&HostName::from(HOST)].armed.clone();
+        let host = self.host();
+        let is_back = |comp: &Compensation| match comp {
+            Compensation::Maintenance => !maintenance,
+            Compensation::Vm(vm) => !maintenance && self.runs.contains(vm),
+            _ => false,
+        };
+        let uncompensated = host.armed.into_iter().filter(|comp| !host.changed || !is_back(comp)).collect();
         let left_as = LeftAs {
             maintenance: Some(maintenance),
             pending: pending.iter().map(|line| (*line).to_owned()).collect(),
             marker: true,
-            uncompensated: armed,
+            uncompensated,
             opened: Vec::new(),
             notes: Vec::new(),
             at: at(60),

@@ -15,7 +15,7 @@ mod hands;
 mod machine;
 mod maintenance;
 mod mig;
-mod nodes;
+pub mod nodes;
 mod proof;
 mod reboots;
 pub mod scene;

@@ -32,7 +32,10 @@ pub(super) fn way(standing: &Standing<'_>) -> Way {
 pub(super) fn todo(standing: &Standing<'_>) -> Vec<Todo> {
     let way = way(standing);
     let mut all: Vec<Todo> = match way {
-        Way::Forward => standing.to_do().iter().cloned().map(Todo::Step).collect(),
+        Way::Forward => {
+            let due = standing.to_do().iter().filter(|step| standing.is_due(step));
+            due.cloned().map(Todo::Step).collect()
+        }
         Way::Back => Vec::new(),
     };
     if may_enter(standing) {

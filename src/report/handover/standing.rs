@@ -44,10 +44,17 @@ impl<'a> Standing<'a> {
             HostPhase::Failed { left_as, .. } => left_as.as_ref(),
             _ => None,
         };
-        let mut open = host.armed.clone();
-        // What the journal does not know the marker says.
-        if let Some(marker) = host.marker.as_ref().filter(|_| host.visit.is_none()) {
-            open.extend(of_marker(marker));
+        let mut open = match left_as {
+            // Somebody looked: what was seen as it was before is not open, whatever is still armed.
+            Some(left) => left.uncompensated.clone(),
+            None => host.armed.clone(),
+        };
+        match &host.marker {
+            // What was put back since that look is not, either.
+            _ if host.visit.is_some() => open.retain(|comp| host.armed.contains(comp)),
+            // What the journal does not know the marker says.
+            Some(marker) if left_as.is_none() => open.extend(of_marker(marker)),
+            _ => {}
         }
         open.extend(host.memory.nodes.iter().map(|known| Compensation::Node(known.node.clone())));
         let open = distinct(open);
@@ -67,6 +74,15 @@ impl<'a> Standing<'a> {
     /// Steps of the visit that are not done.
     pub(super) fn to_do(&self) -> &'a [Step] {
         &self.host.to_do
+    }
+
+    /// Whether a step that is not done is still to be done on a host that goes forward: a VM of the visit that
+    /// is put back is not started.
+    pub(super) fn is_due(&self, step: &Step) -> bool {
+        match step {
+            Step::StartVm { vm, .. } => self.has(&Compensation::Vm(vm.clone())),
+            _ => true,
+        }
     }
 
     fn steps(&self) -> impl Iterator<Item = &'a Step> {
