@@ -41,7 +41,8 @@ pub struct ExpectWish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DrainWish {
-    /// How long a node may take, by default 30m: then the host is held, its nodes cordoned.
+    /// How long a node may take, by default 30m: then its host fails, unchanged, and each of its nodes is uncordoned,
+    /// if it was not cordoned before.
     pub timeout: Wait,
 }
 

@@ -186,12 +186,11 @@ async fn e01_a_pod_that_is_not_ready_and_may_not_go_is_told_within_seconds() {
                  healthy elsewhere unblocks it, or whoever looks after default/web): pod default/web-";
     assert!(waiting_for[0].starts_with(words), "{waiting_for:?}");
     assert!(start.elapsed() < Duration::from_secs(5));
-    // However long it takes, the node stays cordoned.
+    // However long it takes: what its caller does at the deadline is `rollout::drains`.
     for _ in 0..30 {
         drain.wait(Duration::from_secs(60)).await;
         assert!(matches!(drain.round(lab.clock.now()).await.unwrap(), Round::Busy { .. }));
     }
-    assert!(lab.node("serve-1").await.unschedulable);
 }
 
 #[tokio::test(start_paused = true)]

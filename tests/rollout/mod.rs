@@ -8,6 +8,7 @@ mod closing_again;
 mod crash;
 mod crash_nodes;
 mod doubt;
+mod drains;
 mod foreign_marks;
 mod full;
 mod gate;
