@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::blocks::vm_name;
 use super::vms::{Against, Scene};
-use crate::model::{Fact, GuestRules, HostView, NodeRef, NodeView, Rule, VmView};
+use crate::model::{At, Fact, GuestRules, HostView, NodeRef, NodeView, Rule, VmSelector, VmView};
 
 /// A VM that is no node may be one of a cluster that cannot be read, whatever becomes of it: what is against the host
 /// being closed, for each such cluster.
@@ -42,7 +42,7 @@ pub(super) fn stopped(vm: &VmView, scene: &Scene) -> Vec<Against> {
     match &vm.node {
         // Said already.
         Fact::Unknown { .. } => Vec::new(),
-        Fact::Absent => unidentified(vm, scene),
+        Fact::Absent => unidentified(vm, scene.guests.iter(), scene),
         Fact::Known(node) => of_node(&name, node, scene),
     }
 }
@@ -63,11 +63,26 @@ fn against(rule: &'static Rule, why: String) -> Against {
     Against { rule, why, seen: Vec::new() }
 }
 
-/// A VM that is no node may be one whose machine is not known, or one of its name.
-fn unidentified(vm: &VmView, scene: &Scene) -> Vec<Against> {
+/// A VM that none of the selectors takes may be a node of a cluster that one of them names.
+pub(super) fn unselected(vm: &VmView, selectors: &[At<VmSelector>], scene: &Scene) -> Vec<Against> {
+    if vm.node != Fact::Absent {
+        return Vec::new();
+    }
+    let names = |rules: &&GuestRules| {
+        selectors.iter().any(|of| matches!(&of.value, VmSelector::Guest(name) if *name == rules.cluster.value))
+    };
+    let mut found = unidentified(vm, scene.guests.iter().filter(names), scene);
+    for against in &mut found {
+        against.why.push_str("; as long as that is so, no `guest` selects it");
+    }
+    found
+}
+
+/// A VM that is no node may be one of these clusters whose machine is not known, or one of its name.
+fn unidentified<'a>(vm: &VmView, clusters: impl Iterator<Item = &'a GuestRules>, scene: &Scene) -> Vec<Against> {
     let name = vm_name(vm);
     let mut found = Vec::new();
-    for rules in scene.guests {
+    for rules in clusters {
         let Some(view) = scene.near.guests.get(&rules.cluster.value).and_then(Fact::known) else { continue };
         if !view.unidentified.is_empty() {
             let (nodes, seen): (Vec<&str>, Vec<String>) =

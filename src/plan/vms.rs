@@ -21,8 +21,8 @@ use super::room::Room;
 use super::{Fate, HostTarget, NodeMemory, VmFate, node_check};
 use crate::catalog::catalog;
 use crate::model::{
-    Fact, GuestRules, HostName, HostView, MoRef, NodeRef, OnMismatch, PowerState, Rule, ToolsStatus, VmGpuDevice,
-    VmRules, VmView,
+    Fact, GuestRules, HostName, HostView, MayMove, MoRef, NodeRef, OnMismatch, PowerState, Rule, ToolsStatus,
+    VmGpuDevice, VmRules, VmView,
 };
 
 /// What DRS moves in a second: about what a link of 10 Gbit/s carries. Nobody measured this fleet.
@@ -158,10 +158,15 @@ impl Fates {
         }
         match scene.rules.may_move(vm) {
             Fact::Known(true) => Ok(Some(Way::Moves)),
+            // It is not known which node it is: said already.
+            Fact::Unknown { why } if vm.node == Fact::unknown(&why) => Ok(None),
             Fact::Unknown { why } => Err(gap("whether the pool lets it be moved, by the folder or name", why)),
             Fact::Known(false) | Fact::Absent => {
                 let why = format!("{name}: DRS would move it, and vms.mayMove does not select it");
                 self.against.push(Against { rule: &Rule::VM_WOULD_BE_MOVED, why, seen: Vec::new() });
+                if let MayMove::Only(selectors) = &scene.rules.may_move {
+                    self.against.extend(node_check::unselected(vm, selectors, scene));
+                }
                 Ok(None)
             }
         }
@@ -205,6 +210,8 @@ impl Fates {
         let gap = |what: &str, why: &str| Gap { what: format!("{what} of {name}"), why: why.to_owned() };
         match scene.rules.may_stop(vm) {
             Fact::Known(true) => {}
+            // It is not known which node it is: said already.
+            Fact::Unknown { why } if vm.node == Fact::unknown(&why) => return Ok(false),
             Fact::Unknown { why } => {
                 return Err(gap("whether the pool lets it be stopped, by the folder or name", &why));
             }
@@ -212,6 +219,7 @@ impl Fates {
             Fact::Known(false) | Fact::Absent if node_check::is_untold(vm, scene) => return Ok(false),
             Fact::Known(false) | Fact::Absent => {
                 self.against.push(stays.clone());
+                self.against.extend(node_check::unselected(vm, &scene.rules.may_stop, scene));
                 return Ok(false);
             }
         }

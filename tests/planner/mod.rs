@@ -5,6 +5,7 @@ mod file;
 mod findings;
 mod fleet;
 mod gate;
+mod machines;
 mod mig;
 mod mig_vms;
 mod node_findings;
