@@ -17,6 +17,7 @@ mod machine;
 mod maintenance;
 mod mig;
 pub mod nodes;
+mod outages;
 mod proof;
 mod reboots;
 pub mod scene;

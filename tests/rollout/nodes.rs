@@ -370,18 +370,6 @@ async fn a_run_stopped_while_it_drains_goes_on_or_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_that_goes_away_in_mid_visit_opens_nothing() {
-    // From the sixth minute on nobody answers for k8s-b, for two hours.
-    let world = "faults: [{face: k8s, object: gpu-b, method: patch nodes, onCall: 3, times: 100000, then: dropBefore}]";
-    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
-    let state = lab.apply(&plan).await.unwrap();
-    assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
-    assert!(stands(&lab, "k8s-b", "gpu-b").0, "it stays cordoned");
-    tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert!(stands(&lab, "k8s-b", "gpu-b").0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_node_that_somebody_opens_between_its_drain_and_its_stop_is_not_stopped() {
     let world = "actors: [{who: somebody, once: {method: EnterMaintenanceMode_Task, object: esx-01}, after: 0s, \
                  does: {uncordon: {cluster: k8s-a, node: gpu-a}}}]";
