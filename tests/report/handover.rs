@@ -295,6 +295,24 @@ fn an_uncordon_comes_after_its_check_and_says_so() {
     assert!(first.contains("boot boot-of-serve-a") && first.contains("validate it first"), "{first}");
 }
 
+/// While a host waits for a person, its node may have come to another run.
+#[test]
+fn a_node_is_opened_by_hand_only_after_a_look_at_whose_it_is() {
+    let mut opened = 0;
+    for stage in [cordoned(), blocked(), vms_off(), pending(), starting(), closed_again(), kept_open(), given_up()] {
+        let card = card(&stage);
+        for step in card.steps.iter().filter(|step| step.commands.iter().any(|line| line.contains(" annotate node "))) {
+            opened += 1;
+            let mark = r"-o jsonpath='{.metadata.annotations.poolwright\.io/maintenance}";
+            assert!(step.look.iter().any(|line| line.contains(mark)), "{step:#?}");
+            let first =
+                "its mark names the run 01JDABCDEFGHJKMNPQRSTVWXYZ, or it has none. With the mark of another run";
+            assert!(step.first.iter().any(|line| line.starts_with(first)), "{step:#?}");
+        }
+    }
+    assert_eq!(opened, 16, "two nodes in each");
+}
+
 /// The host is opened only behind its own check, and before its VMs start.
 #[test]
 fn the_order_is_that_of_a_visit() {

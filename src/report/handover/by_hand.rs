@@ -210,7 +210,9 @@ impl Desk<'_> {
                     quoted(plan),
                     NodeMark::ANNOTATION
                 );
-                does.run(kubectl(node, &marks)).then("it stays cordoned, and its VM off, as planned")
+                self.is_ours(does, node)
+                    .run(kubectl(node, &marks))
+                    .then("it stays cordoned, and its VM off, as planned")
             }
         }
     }
@@ -486,8 +488,18 @@ impl Desk<'_> {
         self.open(does, node)
     }
 
+    /// A node may have come to another run meanwhile, which opens it itself.
+    fn is_ours(&self, does: ByHand, node: &NodeRef) -> ByHand {
+        let mark = format!("get node {} -o jsonpath='{}{{\"\\n\"}}'", quoted(&node.name), mark_path());
+        does.look(kubectl(node, &mark)).first(format!(
+            "its mark names the run {}, or it has none. With the mark of another run leave the node alone: that run opens it",
+            self.0.run
+        ))
+    }
+
     fn open(&self, does: ByHand, node: &NodeRef) -> ByHand {
         let name = quoted(&node.name);
+        let does = self.is_ours(does, node);
         let unmark = kubectl(node, &format!("annotate node {name} {}-", NodeMark::ANNOTATION));
         match self.0.mark(node).map(|known| known.mark.was_unschedulable) {
             Some(true) => {

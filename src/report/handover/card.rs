@@ -89,7 +89,7 @@ impl Handover {
     /// The card of one host; none if nothing of ours is left on it. The plan gives names, modes and Jobs.
     pub fn of(state: &RunState, name: &HostName, host: &HostState, plan: Option<&Plan>) -> Option<Self> {
         let of_host = plan.and_then(|plan| plan.hosts.iter().find(|of| of.host.name == *name));
-        let standing = Standing::of(name, host, of_host);
+        let standing = Standing::of(&state.run, name, host, of_host);
         if !standing.needs_hands() {
             return None;
         }

@@ -1,12 +1,14 @@
 //! How a host stands, as far as the run knows: one view of what the journal, the marker and a visit that
 //! was given up say.
 
-use crate::model::{HostName, Marker, MoRef, NodeRef};
+use crate::model::{HostName, Marker, MoRef, NodeRef, RunId};
 use crate::plan::{Boot, Fate, HostPlan, Memory, NodeEnd, NodeMemory, Step};
 use crate::rollout::{Compensation, HostPhase, HostState, LeftAs, Outcome};
 
 /// How a host stands.
 pub(super) struct Standing<'a> {
+    /// The run that it is left by.
+    pub(super) run: &'a RunId,
     pub(super) name: &'a HostName,
     pub(super) host: &'a HostState,
     pub(super) plan: Option<&'a HostPlan>,
@@ -22,13 +24,14 @@ pub(super) struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    pub(super) fn of(name: &'a HostName, host: &'a HostState, plan: Option<&'a HostPlan>) -> Self {
+    pub(super) fn of(run: &'a RunId, name: &'a HostName, host: &'a HostState, plan: Option<&'a HostPlan>) -> Self {
         let given_up = host.phase == HostPhase::Done { outcome: Outcome::GivenUp };
         if let Some(stood) = host.stood.as_ref().filter(|_| given_up) {
             // Nodes are left to somebody, without our mark, before it is said how the host stands.
             let nodes =
                 host.left_alone.iter().map(|(comp, _)| comp).filter(|comp| matches!(comp, Compensation::Node(_)));
             return Self {
+                run,
                 name,
                 host,
                 plan,
@@ -58,7 +61,7 @@ impl<'a> Standing<'a> {
         }
         open.extend(host.memory.nodes.iter().map(|known| Compensation::Node(known.node.clone())));
         let open = distinct(open);
-        Self { name, host, plan, changed: host.changed, memory: &host.memory, open, left_as, given_up }
+        Self { run, name, host, plan, changed: host.changed, memory: &host.memory, open, left_as, given_up }
     }
 
     /// Whether a person has anything to do on it.
