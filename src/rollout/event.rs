@@ -295,7 +295,7 @@ impl SeenFacts {
 
 /// A side setting that is changed for the visit and put back after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Compensation {
     /// Maintenance mode: the host was not in it, and leaves it again.
     Maintenance,
