@@ -224,6 +224,7 @@ rules! {
     GUEST_UNREAD = ("PW-GUEST-01", Error, false, "a guest cluster of the pool cannot be read, and a VM may be a node of it");
     GUEST_NOT_LISTED = ("PW-GUEST-02", Error, false, "a node of a guest cluster that the pool does not list has to be stopped");
     GUEST_OTHER = ("PW-GUEST-03", Warning, false, "a guest cluster that no pool lists cannot be read");
+    GUEST_TWINS = ("PW-GUEST-04", Error, false, "two guest clusters of the Site are one");
     HOST_VERSION = ("PW-HOST-01", Error, false, "vCenter or ESXi is older than 8.0.3");
     HOST_NOT_CONNECTED = ("PW-HOST-02", Error, false, "the host does not answer vCenter");
     HOST_UNREADABLE = ("PW-HOST-03", Error, false, "the host, or a property that decides, could not be read");

@@ -50,9 +50,14 @@ impl Rule {
             "PW-GPU-12" => "end its passthrough by hand: the host may have its datastores behind it",
             "PW-GPU-13" => "remove `label`, or update the host",
             "PW-GPU-14" => "settle by hand what is pending there, and plan again",
-            "PW-GUEST-01" => "see why it does not answer, or what the kubeconfig may not read, and plan again",
+            "PW-GUEST-01" => {
+                "see to what it says: the kubeconfig and its context, whether the server answers, what the user may read; then plan again"
+            }
             "PW-GUEST-02" => "list it under `guests` of the pool, with what its nodes offer and how they are validated",
             "PW-GUEST-03" => "see why it does not answer: its nodes on these hosts would be stopped as any other VM",
+            "PW-GUEST-04" => {
+                "list it once under `guests` of the Site: look at the context and server of each kubeconfig"
+            }
             "PW-HOST-01" => "update vCenter and the host to 8.0.3 or later",
             "PW-HOST-02" => "see in vCenter why, and plan again when it is back",
             "PW-HOST-03" => "see what the user may not read, or whether the host answers, and plan again",

@@ -22,6 +22,23 @@ pub(super) fn unread(on: Vec<&VmView>, scene: &Scene) -> Vec<Against> {
     away(scene).map(against).collect()
 }
 
+/// Two names of one cluster, one of them of the pool, where VMs are on: each of its nodes would be two.
+pub(super) fn twins(on: &[&VmView], scene: &Scene) -> Vec<Against> {
+    let guests = scene.near.guests.iter().filter(|_| !on.is_empty());
+    let read: Vec<_> = guests.filter_map(|(name, view)| Some((name, &view.known()?.uid))).collect();
+    let listed = |name: &str| scene.guests.iter().any(|rules| rules.cluster.value == name);
+    let mut found = Vec::new();
+    for (index, (one, uid)) in read.iter().enumerate() {
+        for (other, _) in read[index + 1..].iter().filter(|(_, same)| same == uid) {
+            if listed(one) || listed(other) {
+                let why = format!("{one} and {other} are one cluster: the namespace kube-system of both is {uid}");
+                found.push(against(&Rule::GUEST_TWINS, why));
+            }
+        }
+    }
+    found
+}
+
 /// The guest clusters of the pool that cannot be read, and why.
 fn away<'a>(scene: &'a Scene) -> impl Iterator<Item = (&'a GuestRules, &'a str)> {
     scene.guests.iter().filter_map(|rules| match scene.near.guests.get(&rules.cluster.value) {

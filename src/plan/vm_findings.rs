@@ -25,6 +25,7 @@ const ON_RULES: &[&Rule] = &[
 const NODE_RULES: &[&Rule] = &[
     &Rule::GUEST_UNREAD,
     &Rule::GUEST_NOT_LISTED,
+    &Rule::GUEST_TWINS,
     &Rule::NODE_IDENTITY,
     &Rule::NODE_UNIDENTIFIED,
     &Rule::NODE_OWNED,

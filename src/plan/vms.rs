@@ -87,6 +87,7 @@ pub(super) fn fates(scene: &Scene) -> Result<Fates, Gap> {
         }
     }
     made.against.extend(node_check::unread(powered_on_vms(scene.view)?, scene));
+    made.against.extend(node_check::twins(&powered_on_vms(scene.view)?, scene));
     made.place(movers, &mut stayers, scene);
     let mut stoppers = Vec::new();
     for (vm, against) in stayers {

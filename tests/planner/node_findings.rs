@@ -47,6 +47,11 @@ pub fn cases() -> Vec<Case> {
             &["k8s-other", "no route"],
         ),
         (
+            "PW-GUEST-04",
+            altered(|scene| scene.guest().uid = "cluster-1".into()),
+            &["k8s-serve and k8s-train are one cluster", "cluster-1", "list it once"],
+        ),
+        (
             "PW-NODE-01",
             altered(|scene| find(&mut scene.vms.leaving, "web").node = Fact::unknown("two nodes")),
             &["web", "two nodes"],
