@@ -61,7 +61,6 @@ pub struct RunJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     at_work: Option<&'a str>,
     /// What a person has to bring to its end, host by host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     handover: Vec<Handover>,
 }
 

@@ -54,7 +54,7 @@ fn f08_a_plan_that_leaves_work_does_not_end_as_done() {
         assert!(told.contains("No host is changed. 1 host not readable."), "{line}: {told}");
         let json = folder.run(&format!("{line} --output json --json-into run.json")).expect(9);
         let json: Value = serde_json::from_str(&json.stdout).unwrap();
-        assert_eq!(json, serde_json::json!({"exitCode": 9, "run": null}), "{line}");
+        assert_eq!(json, serde_json::json!({"exitCode": 9, "run": null, "handover": []}), "{line}");
         assert_eq!(serde_json::from_str::<Value>(&folder.read("run.json")).unwrap(), json);
     }
     // The marker of another run comes before that, as it does in a run.
@@ -91,7 +91,7 @@ fn json_of_nothing_is_json() {
     let folder = Folder::lab(&[("l40s", &healthy_l40s())]);
     let none = |line: &str| {
         let value: Value = serde_json::from_str(&folder.run(line).expect(0).stdout).unwrap();
-        assert_eq!(value, serde_json::json!({"exitCode": 0, "run": null}), "{line}");
+        assert_eq!(value, serde_json::json!({"exitCode": 0, "run": null, "handover": []}), "{line}");
     };
     none("status --output json");
     let _ = folder.run("apply --yes --world world.yaml").expect(0);
