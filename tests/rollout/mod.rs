@@ -13,6 +13,7 @@ mod foreign_marks;
 mod full;
 mod gate;
 mod hands;
+mod kept_open;
 mod machine;
 mod maintenance;
 mod mig;
