@@ -11,6 +11,7 @@ use super::client::Client;
 use super::error::Error;
 use super::jobs::{BOOT, JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
 use super::nodes::is_extended;
+use crate::base::cause::chain;
 use crate::model::{NodeRef, RunId};
 
 /// How long a Job may run that does not say so itself, in seconds: a test of all GPUs of a node takes
@@ -198,7 +199,11 @@ impl JobRun {
             }
             Some(JobEnd::Failed(said)) => {
                 let mut evidence = vec![format!("Job {title} has failed: {said}")];
-                for pod in self.client.job_pods(&job).await?.iter().take(TOLD) {
+                let pods = self.client.job_pods(&job).await?;
+                if pods.is_empty() {
+                    evidence.push(self.no_pod(&job).await);
+                }
+                for pod in pods.iter().take(TOLD) {
                     evidence.extend(failures(pod));
                     evidence.extend(self.log(pod).await);
                 }
@@ -209,7 +214,10 @@ impl JobRun {
             }
             None => {
                 let pods = self.client.job_pods(&job).await?;
-                let why = pods.first().map_or_else(|| format!("Job {title} has no pod yet"), waits);
+                let why = match pods.first() {
+                    Some(pod) => waits(pod),
+                    None => self.no_pod(&job).await,
+                };
                 Ok(JobLook::Waiting { why })
             }
         }
@@ -236,6 +244,22 @@ impl JobRun {
             found = format!("its pod {name} ran with {had} {resource}, not with {number}");
         }
         Err(found)
+    }
+
+    /// That a Job has no pod, and why, as far as anybody says: quotas, Pod Security and webhooks admit pods, and
+    /// what they refuse stands in an event of the Job alone. Without the right to read it nothing is lost but the
+    /// reason.
+    async fn no_pod(&self, job: &JobView) -> String {
+        let title = self.title();
+        match self.client.last_warning(&job.namespace, &job.uid).await {
+            Ok(Some(said)) => format!("Job {title} has no pod: {said}"),
+            Ok(None) => format!("Job {title} has no pod yet"),
+            Err(error) => {
+                let why = if error.is_code(403) { "its events may not be read".to_owned() } else { chain(&error) };
+                let ask = format!("kubectl -n {} describe job {}", self.namespace, self.name);
+                format!("Job {title} has no pod yet; `{ask}` says why ({why})")
+            }
+        }
     }
 
     /// Deletes the Job and its pods, if it is ours.

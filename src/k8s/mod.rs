@@ -24,6 +24,7 @@ mod client;
 mod credential;
 mod drain;
 mod error;
+mod events;
 mod evict;
 mod job_run;
 mod jobs;

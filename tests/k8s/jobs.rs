@@ -179,6 +179,7 @@ async fn look_at(status: Value, pods: Vec<Value>, change: fn(&mut Value)) -> Job
             );
             Reply::ok(list(pods.clone()))
         }
+        events if events.ends_with("/events") => Reply::ok(list(vec![])),
         log if log.ends_with("/log") => {
             assert!(seen.query.contains("tailLines=20") && seen.query.contains("container=nccl"), "{}", seen.query);
             Reply::new(200, "line\n".repeat(30) + "busbw \u{1b}[31m12 GB/s\n")
@@ -254,6 +255,68 @@ async fn a_job_that_has_not_ended_says_what_it_waits_for() {
         { "type": "Complete", "status": "False" }, { "type": "SuccessCriteriaMet", "status": "True" },
     ] });
     waits(early, vec![], |_| {}).await;
+}
+
+/// What a Job without a pod says, of a server that answers this to who asks for its events.
+async fn without_a_pod(status: Value, events: impl Fn() -> Reply + Send + 'static) -> (JobLook, Server) {
+    let there = shown(sent().await, status);
+    let server = Server::new(move |seen| match seen.what.as_str() {
+        what if what.ends_with("/pods") => Reply::ok(list(vec![])),
+        what if what.ends_with("/events") => events(),
+        _ => Reply::ok(there.clone()),
+    });
+    let looked = job_of(&server.client().await, &template()).unwrap().look().await.unwrap();
+    (looked, server)
+}
+
+fn event(uid: &str, kind: &str, at: &str, message: &str) -> Value {
+    json!({
+        "metadata": { "name": format!("check.{at}"), "namespace": "gpu-check" },
+        "involvedObject": { "kind": "Job", "uid": uid }, "type": kind, "reason": "FailedCreate",
+        "message": message, "lastTimestamp": at, "count": 3,
+    })
+}
+
+/// Quotas, Pod Security and webhooks refuse pods, not Jobs: an event of the Job says so, and nothing else does.
+#[tokio::test]
+async fn a_job_without_a_pod_says_why_as_its_controller_said_it_last() {
+    let quota = "Error creating: pods \"check-x\" is forbidden: exceeded quota: gpus";
+    let events = move || {
+        let of = |uid, kind, at: &str, said| event(uid, kind, &format!("2026-11-30T{at}Z"), said);
+        Reply::ok(list(vec![
+            of("uid-job", "Warning", "20:00:10", "no priority class"),
+            of("uid-job", "Warning", "20:01:10", quota),
+            of("uid-job", "Normal", "20:02:10", "suspended"),
+            of("uid-of-another", "Warning", "20:03:10", "not of this one"),
+        ]))
+    };
+    let (looked, server) = without_a_pod(json!({}), events).await;
+    let JobLook::Waiting { why } = looked else { panic!("{looked:?}") };
+    assert!(why.ends_with(&format!("has no pod: FailedCreate: {quota}")), "{why}");
+    let asked = server.only("GET /api/v1/namespaces/gpu-check/events");
+    assert!(asked.query.contains("fieldSelector=involvedObject.uid%3Duid-job"), "{}", asked.query);
+    let (looked, _) = without_a_pod(json!({ "conditions": condition("Failed", "DeadlineExceeded") }), events).await;
+    let JobLook::Failed { evidence } = looked else { panic!("{looked:?}") };
+    assert!(evidence[0].contains("DeadlineExceeded") && evidence[1].contains(quota), "{evidence:?}");
+    // Nobody says anything yet.
+    let (looked, _) = without_a_pod(json!({}), || Reply::ok(list(vec![]))).await;
+    assert!(matches!(&looked, JobLook::Waiting { why } if why.ends_with("has no pod yet")), "{looked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_read_events_is_told_what_says_why() {
+    type Says = fn() -> Reply;
+    let cases: [(Says, &str); 3] = [
+        (|| status(403, "Forbidden", "events is forbidden", json!({})), "may not be read"),
+        (|| Reply::ok(json!({ "kind": "EventList" })), "list the events"),
+        (Reply::broken, "list the events"),
+    ];
+    for (says, word) in cases {
+        let (looked, _) = without_a_pod(json!({}), says).await;
+        let JobLook::Waiting { why } = looked else { panic!("{looked:?}") };
+        assert!(why.contains("has no pod yet; `kubectl -n gpu-check describe job poolwright-"), "{why}");
+        assert!(why.contains(word), "{why}");
+    }
 }
 
 #[tokio::test]

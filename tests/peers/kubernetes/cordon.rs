@@ -117,15 +117,15 @@ async fn nothing_is_written_over_another_write() {
 /// The node shows another run's mark, or none, and nobody has written since it was read.
 #[tokio::test]
 async fn what_is_not_ours_is_not_released_at_its_own_version() {
-    let Some(lab) = Lab::start("theirs").await else { return };
+    let Some(lab) = Lab::start("others").await else { return };
     let client = lab.client().await;
     let name = lab.node("a").await;
     let path = format!("/api/v1/nodes/{name}");
     let view = look(&client, &name).await;
     done(client.cordon(&view.node, &view.version, &mark(&name)).await.unwrap());
-    let theirs = NodeMark { run: RunId::from("01KB3T7Z0N3K5V7X9B1C2D4F6H"), ..mark(&name) };
+    let theirs = NodeMark { run: RunId::from("01KB3T7Z0N3K5V7X9B1C2D4F6J"), ..mark(&name) };
     let theirs = serde_json::to_string(&theirs).unwrap();
-    for (written, word) in [(json!(theirs), "01KB3T7Z0N3K5V7X9B1C2D4F6H"), (Value::Null, "none")] {
+    for (written, word) in [(json!(theirs), "01KB3T7Z0N3K5V7X9B1C2D4F6J"), (Value::Null, "none")] {
         lab.api.patch(&path, &json!({"metadata": {"annotations": {NodeMark::ANNOTATION: written}}})).await;
         let view = look(&client, &name).await;
         for end in [Release::Uncordon, Release::KeepCordoned] {

@@ -139,6 +139,22 @@ async fn a_job_that_does_not_start_says_what_it_waits_for() {
     assert!(why.contains("suspended"), "{why}");
 }
 
+/// The dry run takes the Job: what admits pods is asked by its controller alone.
+#[tokio::test]
+async fn a_job_whose_pods_are_refused_says_why() {
+    let Some(validating) = Validating::start("refused").await else { return };
+    let mut template = template("refused", json!({"lab/exit": "0"}));
+    template["spec"]["template"]["spec"]["priorityClassName"] = json!("nobody-made-it");
+    let job = validating.job(1, &template).await;
+    job.rehearse().await.unwrap();
+    job.start().await.unwrap();
+    let query = "fieldSelector=involvedObject.kind=Job,reason=FailedCreate";
+    let mut feed = validating.lab.api.follow("/api/v1/namespaces/refused/events", query).await;
+    feed.next().await.expect("the controller of Jobs says that it may not");
+    let JobLook::Waiting { why } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    assert!(why.contains("has no pod: FailedCreate: ") && why.contains("nobody-made-it"), "{why}");
+}
+
 #[tokio::test]
 async fn a_job_of_another_is_neither_followed_nor_deleted() {
     let Some(validating) = Validating::start("theirs").await else { return };
