@@ -78,6 +78,10 @@ fn what(event: &Event) -> Option<Text> {
             Tone::Warn,
             format!("the node {node} was uncordoned by somebody before it passed its gate: cordoned again"),
         ),
+        Event::NodeRenewed { node, uid } => toned(
+            Tone::Warn,
+            format!("the node {node} was deleted and made anew ({uid}) before it passed its gate: cordoned again"),
+        ),
         Event::LeftAlone { comp, found } => toned(Tone::Warn, format!("{comp} is not put back: found {found}")),
         Event::Signal { signal } => toned(
             Tone::Warn,

@@ -213,7 +213,7 @@ fn stand(
 
 /// What became of nodes that is not as somebody might expect it.
 fn nodes(paper: &mut Paper, state: &RunState) {
-    let told = |host: &HostState| !host.closed.is_empty() || !host.recordoned.is_empty();
+    let told = |host: &HostState| !host.closed.is_empty() || !host.recordoned.is_empty() || !host.renewed.is_empty();
     if !state.hosts.values().any(told) {
         return;
     }
@@ -231,6 +231,15 @@ fn nodes(paper: &mut Paper, state: &RunState) {
             let what = format!(
                 "somebody uncordoned the node {} before it passed its gate: cordoned again (seen {when} UTC)",
                 of.node
+            );
+            paper.item(2, Text::toned(Tone::Warn, format!("{name}: ")), what);
+        }
+        for of in &host.renewed {
+            let when = words::clock(of.at);
+            let what = format!(
+                "the node {} was deleted, and registered anew ({}) before it passed its gate, open to pods until it was \
+                 cordoned again (at {when} UTC)",
+                of.node, of.node.uid
             );
             paper.item(2, Text::toned(Tone::Warn, format!("{name}: ")), what);
         }

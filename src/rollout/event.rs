@@ -210,6 +210,13 @@ pub enum Event {
         /// The node.
         node: NodeRef,
     },
+    /// The object of a node was deleted and made anew while its VM started: the new one carries our mark now.
+    NodeRenewed {
+        /// The node as it was.
+        node: NodeRef,
+        /// The UID of its new object.
+        uid: String,
+    },
     /// A signal came.
     Signal {
         /// Which.

@@ -75,7 +75,12 @@ impl Run<'_> {
         let opening = || limit(Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open });
         let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, opening()).await {
             Ok(Seen::Node(seen)) => seen,
-            Ok(Seen::Gone(found)) => return Ok(Err(found)),
+            Ok(Seen::Gone(found)) => {
+                // Its cordon went with it, and no mode was changed.
+                let comp = Compensation::Node(node.clone());
+                self.rec.host(&host.host.name, Event::LeftAlone { comp, found })?;
+                return Ok(Ok(()));
+            }
             Err(why) => return Ok(Err(why)),
         };
         let record = self.read(host).await;
@@ -91,7 +96,9 @@ impl Run<'_> {
             let boot = if other { Boot::Another } else { Boot::Either };
             let awaiting = limit(Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: true });
             let validating = limit(Step::ValidateNode { node: node.clone() });
-            let gate = match self.await_node(host, rules, node, boot, awaiting).await? {
+            let awaited = self.await_node(host, rules, node, boot, awaiting).await?;
+            let node = &self.current(host, node);
+            let gate = match awaited {
                 Gate::Passed(_) => self.validate(host, rules, node, validating).await?,
                 other => other,
             };
@@ -107,6 +114,7 @@ impl Run<'_> {
             }
         }
         // Its time begins now: the gate took its own.
+        let node = &self.current(host, node);
         let off = self.take_mark_off(host, rules, node, NodeEnd::Open, opening()).await?;
         Ok(off.map(drop).map_err(|(_, why)| why))
     }
@@ -198,6 +206,7 @@ impl Run<'_> {
         let Some(node) = host.fates.iter().find(|fate| fate.vm == *vm).and_then(|fate| fate.node.as_ref()) else {
             return Ok(());
         };
+        let node = &self.current(host, node);
         if self.node_memory(host, node).is_none() {
             return Err(MayNot::Ever(format!("the node {node} was given back and serves again")));
         }

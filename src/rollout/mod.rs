@@ -35,6 +35,7 @@ mod nodes;
 mod phase;
 mod record;
 mod release;
+mod renewed;
 mod run;
 mod shell;
 mod state;

@@ -60,7 +60,7 @@ impl Run<'_> {
             Gate::Passed(evidence) => Attempt::Done(How::Did, evidence),
             Gate::Stopped => Attempt::Stopped,
             Gate::Closed(class, why) => {
-                self.mark_failed(host, node).await?;
+                self.mark_failed(host, &self.current(host, node)).await?;
                 Attempt::Failed(class, why)
             }
         })
@@ -90,7 +90,9 @@ impl Run<'_> {
         let stable_for = if boot == Boot::Either { stable_for.max(UNHEEDED) } else { stable_for };
         let mut good: Option<Deadline> = None;
         let mut on: Fact<String> = Fact::Absent;
+        let mut current = node.clone();
         loop {
+            let node = &current;
             self.keep_others_cordoned(host, node).await?;
             let lines = match self.read_node(host, kind, node, deadline).await {
                 Ok(Seen::Node(seen)) => {
@@ -102,7 +104,15 @@ impl Run<'_> {
                     }
                     self.gate_of(host, rules, node, &seen, boot)
                 }
-                Ok(Seen::Gone(found)) => vec![line(node, "identity", Verdict::Failed, found)],
+                Ok(Seen::Gone(found)) => match self.renew(host, node).await? {
+                    Some(Ok(new)) => {
+                        (current, good) = (new, None);
+                        continue;
+                    }
+                    Some(Err(why)) => return Ok(Gate::Closed(FailureClass::NotVerified, why)),
+                    // Its kubelet may register yet.
+                    None => vec![line(node, "identity", Verdict::Failed, found)],
+                },
                 Err(why) => vec![line(node, "identity", Verdict::Unverifiable, why)],
             };
             let mut waiting_for = closed(&lines);
@@ -173,10 +183,12 @@ impl Run<'_> {
         let others = self.memory_of(host).nodes.into_iter().filter(|known| known.node != *current);
         for known in others.collect::<Vec<_>>() {
             // One look: what keeps it from being read, or cordoned, is judged when its turn comes.
-            let seen = self.read_node(host, None, &known.node, Deadline::of(Duration::ZERO)).await;
-            if let Ok(Seen::Node(seen)) = seen
-                && let Err(why) = self.keep_cordoned(host, &known.node, &seen).await?
-            {
+            let kept = match self.read_node(host, None, &known.node, Deadline::of(Duration::ZERO)).await {
+                Ok(Seen::Node(seen)) => self.keep_cordoned(host, &known.node, &seen).await?,
+                Ok(Seen::Gone(_)) => self.renew(host, &known.node).await?.map_or(Ok(()), |renewed| renewed.map(drop)),
+                Err(_) => Ok(()),
+            };
+            if let Err(why) = kept {
                 tracing::warn!(host = %host.host.name, node = %known.node, "{why}");
             }
         }
@@ -429,10 +441,18 @@ impl Run<'_> {
             }
             self.keep_others_cordoned(host, node).await?;
             // Pods of others that land now would meet a GPU that nobody has proven.
-            if let Ok(Seen::Node(seen)) = self.read_node(host, kind, node, deadline).await
-                && let Err(why) = self.keep_cordoned(host, node, &seen).await?
-            {
-                return Ok(Gate::Closed(FailureClass::Refused, why));
+            match self.read_node(host, kind, node, deadline).await {
+                Ok(Seen::Node(seen)) => {
+                    if let Err(why) = self.keep_cordoned(host, node, &seen).await? {
+                        return Ok(Gate::Closed(FailureClass::Refused, why));
+                    }
+                }
+                Ok(Seen::Gone(_)) => {
+                    if let Some((class, why)) = self.outdated_by_renewal(host, node).await? {
+                        return Ok(Gate::Closed(class, why));
+                    }
+                }
+                Err(_) => {}
             }
             self.tell(host, kind, &[waiting_for], deadline, None);
             if self.stopped_in(tokio::time::sleep(LOOK)).await? {

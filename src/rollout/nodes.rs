@@ -34,6 +34,7 @@ impl Run<'_> {
             let why = format!("the plan has no rules for the nodes of {}", node.cluster);
             return Ok(Attempt::Failed(FailureClass::Refused, why));
         };
+        let node = &self.current(host, node);
         match step {
             Step::CordonNode { vm, .. } => self.cordon(host, rules, node, vm, deadline).await,
             Step::DrainNode { .. } => self.drain(host, node).await,
@@ -85,8 +86,11 @@ impl Run<'_> {
             match Box::pin(client.node(&node.name)).await {
                 Ok(Some(seen)) if seen.node.uid == node.uid => return Ok(Seen::Node(Box::new(seen))),
                 Ok(Some(other)) => {
-                    let found =
-                        format!("the node {node} was deleted, and another one has its name ({})", other.node.uid);
+                    let stands = if other.unschedulable { "is cordoned" } else { "takes pods" };
+                    let found = format!(
+                        "the node {node} was deleted, and another one has its name ({}), which {stands}",
+                        other.node.uid
+                    );
                     return Ok(Seen::Gone(found));
                 }
                 Ok(None) => return Ok(Seen::Gone(format!("the node {node} is not there any more"))),
@@ -367,7 +371,13 @@ impl Run<'_> {
         }
         Ok(match self.take_mark_off(host, rules, node, leave, deadline).await? {
             Ok(evidence) => Attempt::Done(How::Did, evidence),
-            Err((class, why)) => Attempt::Failed(class, why),
+            Err((class, why)) => match self.outdated_by_renewal(host, node).await? {
+                Some(outdated) => {
+                    self.mark_failed(host, &self.current(host, node)).await?;
+                    Attempt::Failed(outdated.0, outdated.1)
+                }
+                None => Attempt::Failed(class, why),
+            },
         })
     }
 
@@ -456,6 +466,10 @@ impl Run<'_> {
         deadline: Deadline,
     ) -> Result<Result<String, String>, RunError> {
         let Some(known) = self.node_memory(host, node) else { return Ok(Ok("our mark is off already".to_owned())) };
+        // Nothing of ours is left of it.
+        if let Ok(Seen::Gone(found)) = self.read_node(host, None, node, deadline).await {
+            return Ok(Ok(found));
+        }
         Ok(match self.strip(host, node, &known, &Release::KeepCordoned, None, deadline).await? {
             Ok(Stripped::ByUs) => Ok("given up, and cordoned: somebody sees to it".to_owned()),
             Ok(Stripped::BySomebody(found)) => Ok(found),

@@ -156,6 +156,7 @@ impl HostPhase {
                 Event::MarkerWritten { .. }
                 | Event::NodeMarked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::NodeRenewed { .. }
                 | Event::Armed { .. }
                 | Event::GateRead { .. }
                 | Event::Undone { .. }
@@ -213,6 +214,7 @@ impl HostPhase {
                 | Event::NodeMarked { .. }
                 | Event::NodeBlocked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::NodeRenewed { .. }
                 | Event::HostLeft { .. }
                 | Event::HostReleased { .. },
             )
@@ -233,6 +235,7 @@ impl HostPhase {
                 | Event::NodeMarked { .. }
                 | Event::NodeBlocked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::NodeRenewed { .. }
                 | Event::GateRead { .. },
             )
             | (
@@ -298,6 +301,7 @@ impl Event {
             Self::NodeMarked { .. } => "NodeMarked",
             Self::NodeBlocked { .. } => "NodeBlocked",
             Self::NodeRecordoned { .. } => "NodeRecordoned",
+            Self::NodeRenewed { .. } => "NodeRenewed",
             Self::Signal { .. } => "Signal",
             Self::HostLeft { .. } => "HostLeft",
             Self::HostReleased { .. } => "HostReleased",

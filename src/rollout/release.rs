@@ -38,13 +38,15 @@ impl Run<'_> {
     }
 
     /// Nodes that are armed and carry no mark of ours: never cordoned, or given back by a process that could
-    /// not write it down any more.
+    /// not write it down any more; and those whose object another one has replaced, with all that was on it.
     fn disarm_nodes(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
         let free: Vec<NodeRef> =
             nodes_of(record).filter(|seen| seen.marked() == Fact::Absent).map(|seen| seen.node.clone()).collect();
+        let names = |node: &NodeRef| (node.cluster.clone(), node.name.clone());
+        let replaced: Vec<_> = nodes_of(record).map(|seen| (names(&seen.node), seen.node.uid.clone())).collect();
         for comp in self.state_of(host).armed.clone() {
             if let Compensation::Node(node) = &comp
-                && free.contains(node)
+                && (free.contains(node) || replaced.iter().any(|(name, uid)| *name == names(node) && *uid != node.uid))
                 && self.node_memory(host, node).is_none()
             {
                 self.rec.host(&host.host.name, Event::Undone { comp })?;

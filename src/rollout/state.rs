@@ -90,6 +90,9 @@ pub struct HostState {
     /// Nodes that somebody uncordoned too early, and that were cordoned again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recordoned: Vec<Recordoned>,
+    /// Nodes that were deleted and made anew while their VMs started, by their new objects: cordoned again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub renewed: Vec<Recordoned>,
     /// Nodes that stay cordoned without our mark on them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<ClosedNode>,
@@ -321,6 +324,7 @@ impl HostState {
             shell_ended: None,
             blocked: Vec::new(),
             recordoned: Vec::new(),
+            renewed: Vec::new(),
             closed: Vec::new(),
             unmarked: Vec::new(),
             gate: Vec::new(),
@@ -483,6 +487,17 @@ impl HostState {
             }
             Event::NodeRecordoned { node } => {
                 self.recordoned.push(Recordoned { node: node.clone(), at });
+            }
+            Event::NodeRenewed { node, uid } => {
+                let new = NodeRef { uid: uid.clone(), ..node.clone() };
+                self.armed.retain(|comp| *comp != Compensation::Node(node.clone()));
+                if !self.armed.contains(&Compensation::Node(new.clone())) {
+                    self.armed.push(Compensation::Node(new.clone()));
+                }
+                for known in self.memory.nodes.iter_mut().filter(|known| known.node == *node) {
+                    known.node = new.clone();
+                }
+                self.renewed.push(Recordoned { node: new, at });
             }
             Event::HostLeft { left_as } => {
                 let (left_as, mut memory) = (left_as.clone(), self.memory.clone());

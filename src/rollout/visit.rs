@@ -9,7 +9,7 @@ use super::step::StepEnd;
 use super::{
     Compensation, Event, FailureClass, Held, HostPhase, Outcome, RunError, SeenFacts, Stage, StepKind, budget,
 };
-use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase, NodeView};
+use crate::model::{Fact, HostRecord, HostView, Marker, MarkerPhase, MoRef, NodeView};
 use crate::plan::{self, GateCheck, HostPlan, Memory, NodeMemory, OurMaintenance, Refusal, Step, Visit};
 
 /// How often one visit may be planned. Each reboot asks for a new plan, and so may each write that
@@ -190,7 +190,8 @@ impl Run<'_> {
     /// What nodes themselves say of this visit comes before what is remembered of them.
     pub(super) fn recall_nodes(&self, host: &HostPlan, memory: &mut Memory, record: &HostRecord) {
         for found in self.marked_nodes(record) {
-            memory.nodes.retain(|known| known.node != found.node);
+            // A VM is one node: what was remembered of an object before it is over.
+            memory.nodes.retain(|known| known.node != found.node && known.vm != found.vm);
             memory.nodes.push(found);
         }
         // The write that was on its way has got through: its gate was passed before it was sent.
@@ -374,6 +375,12 @@ fn is_as_wished(host: &HostPlan, record: &HostRecord) -> bool {
 pub(super) fn nodes_of(record: &HostRecord) -> impl Iterator<Item = &NodeView> {
     let vms = record.view.as_ref().ok().and_then(|view| view.vms.known()).into_iter().flatten();
     vms.filter_map(|vm| vm.node.known().map(AsRef::as_ref))
+}
+
+/// The node that a VM of a host is.
+pub(super) fn node_of<'a>(record: &'a HostRecord, vm: &MoRef) -> Option<&'a NodeView> {
+    let mut vms = record.view.as_ref().ok().and_then(|view| view.vms.known()).into_iter().flatten();
+    vms.find(|found| found.moref == *vm)?.node.known().map(AsRef::as_ref)
 }
 
 /// What the view of a record says, if there is one.

@@ -21,6 +21,7 @@ pub mod nodes;
 mod outages;
 mod proof;
 mod reboots;
+mod renewed;
 pub mod scene;
 mod standing;
 mod table;
