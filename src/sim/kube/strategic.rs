@@ -58,10 +58,9 @@ fn merge(object: &mut Map<String, Value>, patch: &Map<String, Value>, services: 
         object.retain(|field, _| kept.contains(&field.as_str()));
     }
     for (field, value) in patch {
-        if let Some(list) = field.strip_prefix("$deleteFromPrimitiveList/") {
-            if let (Some(all), Some(gone)) = (object.get_mut(list).and_then(Value::as_array_mut), value.as_array()) {
-                all.retain(|one| !gone.contains(one));
-            }
+        let shrinks = field.strip_prefix("$deleteFromPrimitiveList/").and_then(|list| object.get_mut(list));
+        if let (Some(all), Some(gone)) = (shrinks.and_then(Value::as_array_mut), value.as_array()) {
+            all.retain(|one| !gone.contains(one));
         }
         if field.starts_with('$') {
             continue;
