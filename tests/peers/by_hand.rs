@@ -5,7 +5,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use poolwright::model::{HostName, MoRef};
+use poolwright::model::{HostName, MigKind, MoRef, ShellWay};
 use poolwright::plan::Step;
 use poolwright::report::{ByHand, Handover};
 use poolwright::rollout::{Compensation, Event, StepKind};
@@ -36,7 +36,7 @@ impl Desk {
         folder.write("bin/govc", script(&format!("'{}'", govc.display())));
         let made = Command::new("chmod").args(["+x", "bin/kubectl", "bin/govc"]).current_dir(folder.path()).status();
         assert!(made.unwrap().success());
-        let sim = Sim::start(&folder, " --kubeconfig served --speed 60");
+        let sim = Sim::start(&folder, " --kubeconfig served --known-hosts known_hosts --speed 60");
         Some(Self { folder, sim })
     }
 
@@ -78,13 +78,15 @@ impl Desk {
         shell
     }
 
-    /// Waits until the fleet can be reached: the kubeconfig is written before the API servers are told of.
-    fn is_up(&mut self) {
-        let mut told = self.sim.line();
-        while !told.starts_with("guest: ") {
-            assert!(!told.is_empty(), "it has ended");
-            told = self.sim.line();
+    /// What it says until the fleet can be reached: the kubeconfig is written before the API servers are told of.
+    fn is_up(&mut self) -> String {
+        let mut told = String::new();
+        while !told.contains("guest: ") {
+            let line = self.sim.line();
+            assert!(!line.is_empty(), "it has ended");
+            told.push_str(&line);
         }
+        told
     }
 }
 
@@ -107,7 +109,7 @@ fn the_lines_of_a_card_bring_a_host_and_its_node_to_their_end() {
     assert_eq!((&card["host"], &card["maintenance"]), (&"esx-serve-02".into(), &true.into()));
 
     let Some(mut desk) = Desk::new(folder) else { return };
-    desk.is_up();
+    let _ = desk.is_up();
     let node = || desk.types("kubectl --context k8s-serve get node worker-b -o json");
     assert!(node().contains("poolwright.io/maintenance") && node().contains("\"unschedulable\": true"), "{}", node());
     let mut typed = Vec::new();
@@ -229,7 +231,7 @@ fn fleet() -> Option<Desk> {
     let folder = Folder::empty();
     folder.write("world.yaml", FLEET);
     let mut desk = Desk::new(folder)?;
-    desk.is_up();
+    let _ = desk.is_up();
     Some(desk)
 }
 
@@ -356,4 +358,51 @@ fn the_lines_of_a_card_give_a_host_back() {
 fn full() -> Stage {
     let again = Event::VisitReplanned { visit: visit(steps()), why: String::new() };
     Stage::planned().to(StepKind::SetPassthrough).event(again).left(false, &[])
+}
+
+/// What is typed at the shell of the host: by ssh, as root.
+#[test]
+fn the_lines_for_the_shell_of_a_host_switch_mig() {
+    let folder = Folder::empty();
+    if peer("openssh/ssh").is_none() {
+        return;
+    }
+    let options = ["-q", "-t", "ed25519", "-N", "", "-f", "key"];
+    let made = Command::new("ssh-keygen").args(options).current_dir(folder.path()).status();
+    assert!(made.unwrap().success());
+    let (fleet, guests) = (FLEET.split("          vms:").next().unwrap(), FLEET.split("  guests:").nth(1).unwrap());
+    let keys = format!("users: [{{name: root, password: lab, keys: [\"{}\"]}}]", folder.read("key.pub").trim());
+    let fleet = fleet
+        .replace("h100-nvl-94", "a100-pcie-80")
+        .replace("{passthrough: {label: train}}", "{vgpu: {size: same}}")
+        .replace("users: [{name: root, password: lab}]", &format!("ssh: {{running: true}}, {keys}"));
+    let guests = guests.replace("nodes: [serve-a]", "replicas: 1");
+    folder.write("world.yaml", format!("{fleet}  guests:{guests}"));
+    let Some(mut desk) = Desk::new(folder) else { return };
+    let told = desk.is_up();
+    let address = told.split("shell: esx-gpu-01 ").nth(1).unwrap_or_else(|| panic!("{told}")).lines().next().unwrap();
+    let port = address.rsplit(':').next().unwrap();
+
+    let gpus = vec!["0000:3b:00.0".parse().unwrap(), "0000:5e:00.0".parse().unwrap()];
+    let step = Step::SetMig { gpus, on: true, kind: MigKind::Board, way: ShellWay::Handoff };
+    let again = Event::VisitReplanned { visit: visit(vec![step]), why: String::new() };
+    let card = Card::of(&Stage::planned().to(StepKind::SetPassthrough).event(again).left(true, &[]), &desk);
+    let found = card.steps.iter().find(|step| step.shell.len() > 2).unwrap_or_else(|| panic!("{:#?}", card.steps));
+    let said: Vec<String> = found
+        .shell
+        .iter()
+        .map(|line| {
+            let ssh = "ssh -F none -i key -o UserKnownHostsFile=known_hosts -o StrictHostKeyChecking=yes";
+            desk.types(&format!("{ssh} -p {port} root@127.0.0.1 '{line}' </dev/null"))
+        })
+        .collect();
+    assert!(found.then.iter().any(|then| then.contains("pending shows Enabled")), "{:#?}", found.then);
+    let modes = said.last().unwrap();
+    assert_eq!(modes.lines().filter(|line| line.ends_with("Disabled, Enabled")).count(), 2, "{said:#?}");
+    let Desk { folder, sim } = desk;
+    sim.end();
+    let host = state(&folder, "hosts", "esx-gpu-01");
+    let gpus = host["functions"].as_array().unwrap().iter().filter(|function| !function["gpu"].is_null());
+    assert!(gpus.map(|function| &function["gpu"]["mig_pending"]).all(|pending| *pending == true), "{host:#}");
+    assert_ne!(host["shell"]["monitor"], "stopped", "it is started again");
 }
