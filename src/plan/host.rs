@@ -444,6 +444,7 @@ fn draft(sheet: &mut Sheet, view: &HostView, context: &Context, change: Judgemen
         fates: made.fates,
         vms: pool.vms.clone(),
         guests: pool.guests.clone(),
+        guest_uids: node_check::uids(&pool.guests, context.around.near(&sheet.pin.host, view).guests),
         accepted_nodes: node_check::acceptable(view),
         on_validation_failure: pool.rollout.on_validation_failure,
         steps: outline::steps(&steps, work, &reboots),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::blocks::vm_name;
 use super::vms::{Against, Scene};
-use crate::model::{At, Fact, GuestRules, HostView, NodeRef, NodeView, Rule, VmSelector, VmView};
+use crate::model::{At, Fact, GuestRules, GuestView, HostView, NodeRef, NodeView, Rule, VmSelector, VmView};
 
 /// A VM that is no node may be one of a cluster that cannot be read, whatever becomes of it: what is against the host
 /// being closed, for each such cluster.
@@ -37,6 +37,26 @@ pub(super) fn twins(on: &[&VmView], scene: &Scene) -> Vec<Against> {
         }
     }
     found
+}
+
+/// Which clusters the guest clusters of a pool are: those that can be read.
+pub(super) fn uids(guests: &[GuestRules], seen: &BTreeMap<String, Fact<GuestView>>) -> BTreeMap<String, String> {
+    let uid = |name: &String| seen.get(name).and_then(Fact::known).map(|view| view.uid.clone());
+    guests.iter().filter_map(|rules| Some((rules.cluster.value.clone(), uid(&rules.cluster.value)?))).collect()
+}
+
+/// Guest clusters that are others than when the plan was made, in words: which VMs are nodes is not known then.
+pub(super) fn exchanged(planned: &BTreeMap<String, String>, seen: &BTreeMap<String, Fact<GuestView>>) -> Vec<String> {
+    let other = |(name, uid): (&String, &String)| {
+        let now = &seen.get(name)?.known()?.uid;
+        (now != uid).then(|| {
+            format!(
+                "{name} is another cluster than when the plan was made: its namespace kube-system was {uid}, and is \
+                 {now}; look at the context and server of its kubeconfig"
+            )
+        })
+    };
+    planned.iter().filter_map(other).collect()
 }
 
 /// The guest clusters of the pool that cannot be read, and why.

@@ -109,6 +109,10 @@ pub struct HostPlan {
     /// Guest clusters whose nodes run on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestRules>,
+    /// Which clusters those were when the plan was made, by name: the UID of the namespace `kube-system` of each that
+    /// could be read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub guest_uids: BTreeMap<String, String>,
     /// Nodes that broke a rule when the plan was made, which somebody accepted: by the id of the rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accepted_nodes: BTreeMap<String, Vec<NodeRef>>,

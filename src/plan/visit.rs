@@ -11,7 +11,7 @@ use super::node_steps::Nodes;
 use super::slow::changes;
 use super::vms::{Fates, Scene, fates, restarts, suspended};
 use super::work::{Vms, Work, start};
-use super::{Around, Bounds, Fate, HostPlan, Impact, Memory, OurMaintenance, Reboots, Step, VmFate};
+use super::{Around, Bounds, Fate, HostPlan, Impact, Memory, OurMaintenance, Reboots, Step, VmFate, node_check};
 use crate::model::{Connection, Fact, HostRecord, HostView, MoRef, PciAddress, PowerState, counted};
 
 /// One host's steps, made from what is there now.
@@ -190,6 +190,10 @@ fn vms(
     nodes.remember(&mut fates);
     let mut lost = lost(host, view, memory, around)?;
     if closes {
+        let exchanged = node_check::exchanged(&host.guest_uids, &around.guests);
+        if !exchanged.is_empty() {
+            return Err(Refusal::Blocked(exchanged.join("; ")));
+        }
         if let Some(gap) = gaps.into_iter().next() {
             return Err(gap.into());
         }

@@ -424,6 +424,40 @@ fn a_node_with_our_mark_is_ours_and_any_other_holds_the_host() {
     assert_eq!(held.not_acted[0].reason, Reason::Held, "moving on does not make it ours");
 }
 
+/// The kubeconfig leads elsewhere since the plan was made: nodes of the cluster that was approved look like plain VMs.
+#[test]
+fn another_cluster_behind_the_name_of_one_holds_the_host_until_it_is_closed() {
+    let (plan, view, mut around) = Scene::new().planned();
+    let uid = |name: &str| plan.guest_uids[name].clone();
+    let Fact::Known(seen) = around.guests.get_mut("k8s-train").unwrap() else { panic!() };
+    assert_eq!(uid("k8s-train"), seen.uid);
+    seen.uid = "cluster-of-somebody".into();
+    match go(&plan, &view, &Memory::default(), &around).unwrap_err() {
+        Refusal::Blocked(why) => {
+            let was = uid("k8s-train");
+            assert_eq!(
+                why,
+                format!(
+                    "k8s-train is another cluster than when the plan was made: its namespace kube-system was {was}, and \
+                     is cluster-of-somebody; look at the context and server of its kubeconfig"
+                )
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    // What could not be read then, or cannot now, is said by its own rule.
+    around.guests.insert("k8s-train".into(), Fact::unknown("connection refused"));
+    match go(&plan, &view, &Memory::default(), &around).unwrap_err() {
+        Refusal::Blocked(why) => {
+            assert!(why.contains("connection refused") && !why.contains("another cluster"), "{why}")
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut scene = Scene::new();
+    scene.guest().uid = "cluster-of-all-nodes".into();
+    assert!(scene.plan().hosts[0].guest_uids.values().any(|uid| uid == "cluster-of-all-nodes"));
+}
+
 /// Nothing says what such a node has to offer, so nothing is expected of it after its move.
 #[test]
 fn a_node_of_a_cluster_that_the_pool_does_not_list_may_move() {

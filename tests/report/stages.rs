@@ -334,6 +334,7 @@ pub fn plan() -> Plan {
         stays_in_maintenance: false,
         not_checked: Vec::new(),
         accepted_nodes: std::collections::BTreeMap::new(),
+        guest_uids: std::collections::BTreeMap::new(),
     };
     Plan {
         schema: "poolwright.plan/v1".into(),

@@ -80,6 +80,19 @@ async fn a_cluster_that_goes_away_in_mid_visit_opens_nothing_that_is_not_proven(
     assert!(opened > 0, "once it is back, a good one is opened: {opened} of {begun}");
 }
 
+/// The kubeconfig leads to another cluster than when the plan was made.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_is_another_one_since_the_plan_holds_its_hosts_and_nothing_is_written() {
+    let (lab, mut plan) = Nodes::default().planned().await;
+    let uid = plan.hosts[0].guest_uids.get_mut("k8s-b").expect("the plan knows which cluster it is");
+    *uid = "6b2f0a4e-0000-4000-8000-00000000c1b5".to_owned();
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::WorkLeft, "{state:#?}");
+    let HostPhase::Held { why } = &host_of(&state, 1).phase else { panic!("{state:#?}") };
+    assert!(why.to_string().contains("k8s-b is another cluster than when the plan was made"), "{why}");
+    assert_eq!(lab.world.log().iter().filter(|write| write.effect).count(), 0, "{:#?}", lab.world.log());
+}
+
 /// Each of two hosts carries a node of another cluster.
 const ONE_EACH: &str = "[{name: vm-1, host: esx-01, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-a, name: gpu-a}}, \
     {name: vm-2, host: esx-02, power: on, migrate: false, devices: [{vgpu: nvidia_h100l-23c}], node: {cluster: k8s-b, name: gpu-b}}]";

@@ -93,6 +93,7 @@ fn host(name: &str) -> HostPlan {
         vms: VmRules::default(),
         accepted_nodes: BTreeMap::new(),
         guests: Vec::new(),
+        guest_uids: BTreeMap::new(),
         on_validation_failure: OnValidationFailure::CloseHost,
         steps: vec![
             step("enter maintenance mode", "no VM powered on", false),
