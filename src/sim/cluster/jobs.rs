@@ -44,6 +44,14 @@ impl Cluster<'_> {
         }
         let uid = text(&job, "/metadata/uid").to_owned();
         let mut new = job.clone();
+        // It has no pods and no time of its own until it is resumed (Kubernetes, "Suspending a Job").
+        if job["spec"]["suspend"] == json!(true) {
+            if condition(&job, "Suspended").is_none() {
+                self.condition(&mut new, "Suspended", "True", "JobSuspended", "Job suspended");
+                self.guest.put(at, new, self.now);
+            }
+            return;
+        }
         if job.pointer("/status/startTime").is_none() {
             set(&mut new, &["status", "startTime"], json!(time(self.now)));
             if let Some(seconds) = number(&job, "/spec/activeDeadlineSeconds") {
