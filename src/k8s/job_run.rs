@@ -9,14 +9,10 @@ use sha2::{Digest, Sha256};
 use super::answer::shown;
 use super::client::Client;
 use super::error::Error;
-use super::jobs::{BOOT, JobEnd, JobView, NODE_UID, RUN, failures, telling, waits};
+use super::jobs::{BOOT, JobEnd, JobView, NODE_UID, RUN, failures, restarts, telling, waits};
 use super::nodes::is_extended;
 use crate::base::cause::chain;
-use crate::model::{NodeRef, RunId};
-
-/// How long a Job may run that does not say so itself, in seconds: a test of all GPUs of a node takes
-/// minutes; one that hangs must end before the person who waits for the window gives up.
-const LONGEST: u64 = 1800;
+use crate::model::{JobTemplate, NodeRef, RunId};
 
 /// How many pods of a failed Job are told of.
 const TOLD: usize = 3;
@@ -45,6 +41,8 @@ pub enum JobLook {
     Passed {
         /// What it said.
         evidence: Vec<String>,
+        /// Tries that failed before: of a GPU that is worth knowing.
+        tries: Vec<String>,
     },
     /// It failed, is gone, or was not run on this node.
     Failed {
@@ -98,9 +96,10 @@ impl JobRun {
             Some(tolerations) => tolerations.push(json!({ "operator": "Exists" })),
             None => pods["spec"]["tolerations"] = json!([{ "operator": "Exists" }]),
         }
+        let longest = JobTemplate::longest_s(&job);
         let spec = object(&mut job["spec"]);
         spec.entry("backoffLimit").or_insert(json!(0));
-        spec.entry("activeDeadlineSeconds").or_insert(json!(LONGEST));
+        spec.insert("activeDeadlineSeconds".to_owned(), json!(longest));
         // It is deleted once it has been read, by us.
         spec.remove("ttlSecondsAfterFinished");
         sign(&mut job["metadata"], run, &node, boot);
@@ -189,7 +188,7 @@ impl JobRun {
                     Ok(pod) => {
                         let mut evidence = vec![format!("Job {title} has completed")];
                         evidence.extend(self.log(pod).await);
-                        Ok(JobLook::Passed { evidence })
+                        Ok(JobLook::Passed { evidence, tries: tries(&pods) })
                     }
                     Err(why) => Ok(failed(format!("Job {title} says that it has completed, and {why}"))),
                 }
@@ -298,6 +297,12 @@ impl JobRun {
             found: found.to_owned(),
         }
     }
+}
+
+/// What failed before a Job passed: pods of it, and containers that were started again.
+fn tries(pods: &[RawPod]) -> Vec<String> {
+    let failed = pods.iter().filter(|pod| pod.status.as_ref().and_then(|is| is.phase.as_deref()) == Some("Failed"));
+    failed.take(TOLD).flat_map(failures).chain(pods.iter().flat_map(restarts)).collect()
 }
 
 /// How much the containers of a pod are given of each extended resource (GPUs are), by its spec. What is no

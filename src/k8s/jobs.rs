@@ -237,6 +237,15 @@ pub(super) fn failures(pod: &RawPod) -> Vec<String> {
     all
 }
 
+/// Containers of a pod that were started more than once.
+pub(super) fn restarts(pod: &RawPod) -> Vec<String> {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let again = containers(pod).filter(|container| container.restart_count > 0);
+    again
+        .map(|one| format!("pod {name}: container {} was started again {} times", one.name, one.restart_count))
+        .collect()
+}
+
 /// The container whose log tells most: the one that failed, else the first.
 pub(super) fn telling(pod: &RawPod) -> Option<String> {
     let failed = containers(pod).find(|container| {

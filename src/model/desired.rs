@@ -196,6 +196,28 @@ pub struct JobTemplate {
     pub job: serde_json::Value,
 }
 
+/// How long a Job may take beyond its own deadline, in seconds: that counts from when its controller has seen it
+/// and no queue holds it back, and its pods have their grace to end.
+const AROUND_A_JOB_S: u64 = 300;
+
+impl JobTemplate {
+    /// How long the Job may run, in seconds (`spec.activeDeadlineSeconds`, its image's pull counted in). One that
+    /// does not say so gets half an hour: a test of all GPUs of a node takes minutes, and one that hangs must end
+    /// before the person who waits for the window gives up.
+    pub fn longest_s(job: &serde_json::Value) -> u64 {
+        job["spec"]["activeDeadlineSeconds"].as_u64().unwrap_or(1800)
+    }
+}
+
+impl GuestRules {
+    /// How long all Jobs of one node may take, one after the other, in seconds.
+    pub fn validation_s(&self) -> u32 {
+        let each = self.validate.iter().map(|template| JobTemplate::longest_s(&template.job));
+        let all = each.fold(0, |sum: u64, longest| sum.saturating_add(longest).saturating_add(AROUND_A_JOB_S));
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
 /// What to do with a host found in maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -169,7 +169,7 @@ impl Step {
             Self::CordonNode { node, .. }
             | Self::DrainNode { node, .. }
             | Self::AwaitNode { node, .. }
-            | Self::ValidateNode { node }
+            | Self::ValidateNode { node, .. }
             | Self::UncordonNode { node, .. } => {
                 Verify::NotYet { waiting_for: vec![format!("a look at the node {node}")] }
             }

@@ -95,8 +95,11 @@ impl<'a> Nodes<'a> {
             vm: one.vm.clone(),
             stopped: one.stopped,
         }));
-        let validated = back().filter(|one| self.rule(one.node).is_some_and(|rules| !rules.validate.is_empty()));
-        steps.extend(validated.map(|one| Step::ValidateNode { node: one.node.clone() }));
+        let rules = |node: &NodeRef| self.rule(node).filter(|rules| !rules.validate.is_empty());
+        let validated = back().filter_map(|one| Some((one.node, rules(one.node)?)));
+        steps.extend(
+            validated.map(|(node, rules)| Step::ValidateNode { node: node.clone(), timeout_s: rules.validation_s() }),
+        );
         steps.extend(returning.iter().map(|one| Step::UncordonNode {
             node: one.node.clone(),
             leave: if one.left_off { NodeEnd::LeftOff } else { NodeEnd::Open },

@@ -181,6 +181,8 @@ pub enum Step {
     ValidateNode {
         /// The node.
         node: NodeRef,
+        /// How long all its Jobs may take, in seconds.
+        timeout_s: u32,
     },
     /// Take our mark off a node that passed its gate, and leave it as it is to be left.
     UncordonNode {
@@ -249,7 +251,7 @@ impl Step {
             Self::CordonNode { node, .. }
             | Self::DrainNode { node, .. }
             | Self::AwaitNode { node, .. }
-            | Self::ValidateNode { node }
+            | Self::ValidateNode { node, .. }
             | Self::UncordonNode { node, .. } => Some(node),
             _ => None,
         }
@@ -325,7 +327,7 @@ impl fmt::Display for Step {
             }
             Self::AwaitNode { node, stopped: true, .. } => write!(f, "wait for the node {node}"),
             Self::AwaitNode { node, stopped: false, .. } => write!(f, "look at the node {node}"),
-            Self::ValidateNode { node } => write!(f, "validate the node {node}"),
+            Self::ValidateNode { node, .. } => write!(f, "validate the node {node}"),
             Self::UncordonNode { node, leave: NodeEnd::Open } => write!(f, "uncordon the node {node}"),
             Self::UncordonNode { node, leave: NodeEnd::LeftOff } => {
                 write!(f, "leave the node {node} cordoned, its VM off")

@@ -75,8 +75,6 @@ const STAYED: Duration = minutes(1);
 const STAYED_DEADLINE: Duration = minutes(10);
 /// A Job that adds vectors on the GPUs; its image may have to be pulled.
 const VALIDATE: Duration = minutes(3);
-/// An image of several GB over a slow registry, once; a Job that takes longer than this hangs.
-const VALIDATE_DEADLINE: Duration = minutes(20);
 
 impl Step {
     /// How long facts may lag behind a reboot that is proven (vsphere-gpu §3.5: up to minutes) before
@@ -122,10 +120,11 @@ impl Step {
             Self::VerifyHost => GATE_DEADLINE,
             Self::StartVm { .. } => START_DEADLINE,
             Self::CordonNode { .. } | Self::UncordonNode { .. } => PATCH_DEADLINE,
-            Self::DrainNode { timeout_s, .. } => Duration::from_secs((*timeout_s).into()),
+            Self::DrainNode { timeout_s, .. } | Self::ValidateNode { timeout_s, .. } => {
+                Duration::from_secs((*timeout_s).into())
+            }
             Self::AwaitNode { stopped: true, .. } => NODE_DEADLINE + stable,
             Self::AwaitNode { stopped: false, .. } => STAYED_DEADLINE + stable,
-            Self::ValidateNode { .. } => VALIDATE_DEADLINE,
         }
     }
 

@@ -116,7 +116,7 @@ fn subject(step: &Step) -> Option<String> {
         Step::CordonNode { node, .. }
         | Step::DrainNode { node, .. }
         | Step::AwaitNode { node, .. }
-        | Step::ValidateNode { node }
+        | Step::ValidateNode { node, .. }
         | Step::UncordonNode { node, .. } => Some(node.to_string()),
         _ => None,
     }

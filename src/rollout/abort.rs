@@ -120,10 +120,12 @@ impl Run<'_> {
         if let Err(what) = self.stop_entering(host, &record).await {
             return self.hold(host, Held::Taken { what }).await;
         }
+        // The marks of its nodes say so, and go.
+        let closing = self.is_closed_again(host);
         let mut notes = self.put_back(host).await?;
         notes.extend(self.leave_nodes(host).await?);
         let record = self.read(host).await;
-        self.disarm_vms(host, &record)?;
+        self.disarm_vms(host, &record, closing)?;
         let left_as = self.left_as(host, &record, notes);
         self.rec.host(&host.host.name, Event::HostLeft { left_as })?;
         self.disarm(host, &record)?;

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use super::drain::NotEmpty;
 use super::effect::entering;
 use super::node_gate::Gate;
-use super::nodes::{NotEmpty, Seen, rules_of, runs_here};
+use super::nodes::{Seen, rules_of, runs_here};
 use super::run::{Deadline, Run};
 use super::visit::view_of;
 use super::{Compensation, Event, FailureClass, HostPhase, RunError, Stage, StepKind, chain};
@@ -62,6 +63,21 @@ impl Run<'_> {
         Ok(unread)
     }
 
+    /// Gives back the nodes that passed their gate in this process, whatever keeps another one: a cluster that
+    /// refuses ours says nothing of the next. The answer is what stays cordoned.
+    pub(super) async fn free_proven(&mut self, host: &HostPlan) -> Result<Vec<String>, RunError> {
+        let mut kept = Vec::new();
+        for NodeMemory { node, .. } in self.memory_of(host).nodes {
+            let Some(rules) = rules_of(host, &node).filter(|_| self.boot_of_gate(&node).is_some()) else { continue };
+            let leave = NodeEnd::Open;
+            let deadline = Deadline::of(Step::UncordonNode { node: node.clone(), leave }.deadline(&self.pace));
+            if let Err((_, why)) = self.take_mark_off(host, rules, &node, leave, deadline).await? {
+                kept.push(format!("the node {node} passed its gate, and stays cordoned: {why}"));
+            }
+        }
+        Ok(kept)
+    }
+
     async fn free_node(&mut self, host: &HostPlan, node: &NodeRef, vm: &MoRef) -> Result<Result<(), String>, RunError> {
         let Some(rules) = rules_of(host, node) else {
             return Ok(Err("the plan has no rules for its guest cluster".to_owned()));
@@ -95,7 +111,7 @@ impl Run<'_> {
             // It did not heed us, or somebody has started it: which boot it is on proves nothing.
             let boot = if other { Boot::Another } else { Boot::Either };
             let awaiting = limit(Step::AwaitNode { node: node.clone(), vm: vm.clone(), stopped: true });
-            let validating = limit(Step::ValidateNode { node: node.clone() });
+            let validating = limit(Step::ValidateNode { node: node.clone(), timeout_s: rules.validation_s() });
             let awaited = self.await_node(host, rules, node, boot, awaiting).await?;
             let node = &self.current(host, node);
             let gate = match awaited {
@@ -135,7 +151,8 @@ impl Run<'_> {
         Ok(kept)
     }
 
-    /// Whether a host whose nodes did not pass their gate is to be closed again.
+    /// Whether a host whose nodes did not pass their gate is to be closed again. A server that could not be
+    /// asked, or that refuses the uncordon, says nothing against them: they stay cordoned, and run.
     pub(super) fn is_closed_again(&self, host: &HostPlan) -> bool {
         let state = self.state_of(host);
         let at_nodes = match &state.phase {
@@ -146,9 +163,8 @@ impl Run<'_> {
             HostPhase::Left { .. } => state.marker.as_ref().is_some_and(|marker| marker.phase == MarkerPhase::Failed),
             _ => false,
         };
-        let nodes = state.armed.iter().any(|comp| matches!(comp, Compensation::Node(_)))
-            || state.marker.as_ref().is_some_and(|marker| !marker.nodes.is_empty());
-        at_nodes && nodes && state.changed && host.on_validation_failure == OnValidationFailure::CloseHost
+        let failed = state.memory.nodes.iter().any(|known| known.mark.phase == NodePhase::Failed);
+        at_nodes && failed && state.changed && host.on_validation_failure == OnValidationFailure::CloseHost
     }
 
     /// Closes a host again whose nodes did not pass their gate, if the pool wants that. Its mark says first

@@ -1,11 +1,13 @@
 //! The node gate: a node is back on the right boot, offers what it should, and the Jobs of its guest
 //! cluster succeed on it.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::nodes::{Seen, lost, may_pass};
+use super::nodes::{Seen, lost};
+use super::patience::{Patience, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
 use super::{Event, FailureClass, Held, How, RunError, StepKind, chain};
@@ -19,9 +21,6 @@ const LOOK: Duration = Duration::from_secs(5);
 /// until the deadline of that step, 5 minutes, and a node counts as Ready for 50 s after its kubelet was
 /// last heard of (`--node-monitor-grace-period`).
 const UNHEEDED: Duration = Duration::from_secs(6 * 60);
-/// How long a server may refuse us that heard us before. A token of a file or a plugin is had anew for each call,
-/// so an expiry passes by itself; what lasts longer is somebody's doing. As long as the dry run asks.
-const UNHEARD: Duration = Duration::from_secs(120);
 /// How long a Job that has passed is tried to be deleted: an API server that is restarted is back in less.
 const UNTIDY: Duration = Duration::from_secs(60);
 /// How often a node is cordoned again that somebody uncordons before it passed its gate: software that does
@@ -49,7 +48,7 @@ pub(super) struct Proven {
 
 impl Run<'_> {
     /// What a gate means for its step. A node that did not pass says so: it is never validated again by
-    /// itself.
+    /// itself. Of one that could not be asked nothing is known: it stays cordoned, and the host open.
     pub(super) async fn end_of_gate(
         &mut self,
         host: &HostPlan,
@@ -59,6 +58,7 @@ impl Run<'_> {
         Ok(match gate {
             Gate::Passed(evidence) => Attempt::Done(How::Did, evidence),
             Gate::Stopped => Attempt::Stopped,
+            Gate::Closed(class @ (FailureClass::Unknown | FailureClass::Fault), why) => Attempt::Failed(class, why),
             Gate::Closed(class, why) => {
                 self.mark_failed(host, &self.current(host, node)).await?;
                 Attempt::Failed(class, why)
@@ -99,8 +99,8 @@ impl Run<'_> {
                     // Started once more meanwhile: that boot has its own time.
                     good = good.filter(|_| on == seen.boot_id);
                     on = seen.boot_id.clone();
-                    if let Err(why) = self.keep_cordoned(host, node, &seen).await? {
-                        return Ok(Gate::Closed(FailureClass::Refused, why));
+                    if let Err((class, why)) = self.keep_cordoned(host, node, &seen).await? {
+                        return Ok(Gate::Closed(class, why));
                     }
                     self.gate_of(host, rules, node, &seen, boot)
                 }
@@ -163,7 +163,7 @@ impl Run<'_> {
         host: &HostPlan,
         node: &NodeRef,
         seen: &NodeView,
-    ) -> Result<Result<(), String>, RunError> {
+    ) -> Result<Result<(), (FailureClass, String)>, RunError> {
         let Some(known) = self.node_memory(host, node).filter(|_| !seen.unschedulable) else { return Ok(Ok(())) };
         if seen.marked() != Fact::Known(known.mark.clone()) {
             return Ok(Ok(()));
@@ -171,10 +171,11 @@ impl Run<'_> {
         let times = self.recordoned.entry(node.clone()).or_default();
         *times += 1;
         if *times > RECORDONS {
-            return Ok(Err(format!("somebody has uncordoned the node {node} {times} times before it passed its gate")));
+            let why = format!("somebody has uncordoned the node {node} {times} times before it passed its gate");
+            return Ok(Err((FailureClass::Refused, why)));
         }
         self.rec.host(&host.host.name, Event::NodeRecordoned { node: node.clone() })?;
-        Ok(self.remark(host, node, known.mark.phase).await?.map_err(|(_, why)| why))
+        self.remark(host, node, known.mark.phase).await
     }
 
     /// Looks after the other nodes of the visit while one is waited for: software that uncordons a node does so
@@ -184,7 +185,7 @@ impl Run<'_> {
         for known in others.collect::<Vec<_>>() {
             // One look: what keeps it from being read, or cordoned, is judged when its turn comes.
             let kept = match self.read_node(host, None, &known.node, Deadline::of(Duration::ZERO)).await {
-                Ok(Seen::Node(seen)) => self.keep_cordoned(host, &known.node, &seen).await?,
+                Ok(Seen::Node(seen)) => self.keep_cordoned(host, &known.node, &seen).await?.map_err(|(_, why)| why),
                 Ok(Seen::Gone(_)) => self.renew(host, &known.node).await?.map_or(Ok(()), |renewed| renewed.map(drop)),
                 Err(_) => Ok(()),
             };
@@ -258,7 +259,7 @@ impl Run<'_> {
         visit: &Visit,
     ) -> Result<Result<(), Option<Held>>, RunError> {
         for step in &visit.steps {
-            let Step::ValidateNode { node } = step else { continue };
+            let Step::ValidateNode { node, .. } = step else { continue };
             let rules = super::nodes::rules_of(host, node).into_iter();
             for (number, template) in rules.flat_map(|rules| &rules.validate).enumerate() {
                 let mut answer = None;
@@ -306,6 +307,7 @@ impl Run<'_> {
             return Ok(None);
         };
         let mut drain = Drain::new(client.clone(), node.clone(), known.mark);
+        let mut patience = Patience::default();
         loop {
             let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
                 Ok(Round::Empty { .. }) => return Ok(None),
@@ -313,13 +315,13 @@ impl Run<'_> {
                 // Uncordoned once more, perhaps.
                 Ok(Round::Lost { found }) => {
                     if let Ok(Seen::Node(seen)) = self.read_node(host, None, node, deadline).await
-                        && let Err(why) = self.keep_cordoned(host, node, &seen).await?
+                        && let Err((class, why)) = self.keep_cordoned(host, node, &seen).await?
                     {
-                        return Ok(Some(Gate::Closed(FailureClass::Refused, why)));
+                        return Ok(Some(Gate::Closed(class, why)));
                     }
                     vec![lost(node, &found)]
                 }
-                Err(error) if may_pass(&error) => vec![chain(&error)],
+                Err(error) if patience.lasts(&error) => vec![chain(&error)],
                 Err(error) => return Ok(Some(Gate::Closed(FailureClass::Fault, chain(&error)))),
             };
             if deadline.passed() {
@@ -348,6 +350,7 @@ impl Run<'_> {
         let Some((namespace, name)) = title.split_once('/') else {
             unreachable!("a title is a namespace and a name");
         };
+        let mut patience = Patience::default();
         loop {
             let found = async {
                 if !again && !job.is_outdated().await? {
@@ -363,7 +366,7 @@ impl Run<'_> {
                     return Ok(Some(Gate::Closed(FailureClass::Unknown, why)));
                 }
                 Ok(Some(_)) => {}
-                Err(error) if !may_pass(&error) || deadline.passed() => {
+                Err(error) if !patience.lasts(&error) || deadline.passed() => {
                     return Ok(Some(Gate::Closed(FailureClass::Unknown, chain(&error))));
                 }
                 Err(error) => tracing::warn!(host = %host.host.name, "{}", chain(&error)),
@@ -411,14 +414,23 @@ impl Run<'_> {
         let kind = Some(StepKind::ValidateNode);
         let mut started = false;
         let mut waited: Option<String> = None;
-        let mut unheard: Option<Deadline> = None;
+        let mut patience = Patience::default();
         loop {
-            let waiting_for = match Box::pin(step_of(job, started)).await {
+            let look = Box::pin(step_of(job, started)).await;
+            if look.is_ok() {
+                patience.renew();
+            }
+            let waiting_for = match look {
                 Ok(None) => {
                     started = true;
                     continue;
                 }
-                Ok(Some(JobLook::Passed { evidence })) => {
+                Ok(Some(JobLook::Passed { evidence, tries })) => {
+                    if !tries.is_empty() {
+                        let subject = format!("Job {}, tries that failed", job.title());
+                        let read = line(node, &subject, Verdict::Noted, tries.join("; "));
+                        self.write_node_gate(host, &[read])?;
+                    }
                     return Ok(Gate::Passed(evidence));
                 }
                 Ok(Some(JobLook::Failed { mut evidence })) => {
@@ -430,21 +442,25 @@ impl Run<'_> {
                     waited = Some(why.clone());
                     why
                 }
-                Err(error) if may_pass(&error) || may_be_heard_soon(&error, &mut unheard) => {
+                Err(error) if patience.lasts(&error) => {
                     format!("the API server of {}: {}", node.cluster, chain(&error))
                 }
                 Err(error) => return Ok(Gate::Closed(FailureClass::Fault, chain(&error))),
             };
             if deadline.passed() {
-                let why = format!("the Job did not end in time; it waits for {waiting_for}");
+                let mut why = format!("the Job did not end in time; it waits for {waiting_for}");
+                // It would go on to use GPUs of a node that did not pass, and keep its host from closing.
+                if let Err(error) = Box::pin(job.tidy()).await {
+                    let _ = write!(why, "; it could not be deleted: {}", chain(&error));
+                }
                 return Ok(Gate::Closed(FailureClass::NotVerified, why));
             }
             self.keep_others_cordoned(host, node).await?;
             // Pods of others that land now would meet a GPU that nobody has proven.
             match self.read_node(host, kind, node, deadline).await {
                 Ok(Seen::Node(seen)) => {
-                    if let Err(why) = self.keep_cordoned(host, node, &seen).await? {
-                        return Ok(Gate::Closed(FailureClass::Refused, why));
+                    if let Err((class, why)) = self.keep_cordoned(host, node, &seen).await? {
+                        return Ok(Gate::Closed(class, why));
                     }
                 }
                 Ok(Seen::Gone(_)) => {
@@ -467,15 +483,6 @@ impl Run<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a server that does not hear us may do so soon: a token is renewed, the rules of its webhooks come
-/// back (kubernetes §0: a starting API server forbids everything for a moment). It took the dry run, and a host
-/// with VMs that were stopped waits for the answer.
-fn may_be_heard_soon(error: &Error, since: &mut Option<Deadline>) -> bool {
-    let forbidden = error.refusal().is_some_and(|refusal| refusal.code == 403);
-    let unheard = forbidden || matches!(error, Error::Unauthorized { .. } | Error::Credential { .. });
-    unheard && !since.get_or_insert_with(|| Deadline::of(UNHEARD)).passed()
 }
 
 /// Starts the Job (none), or looks at it.

@@ -3,18 +3,16 @@
 
 use std::time::Duration;
 
+use super::patience::Patience;
 use super::run::{Deadline, Run};
 use super::step::Attempt;
 use super::{Compensation, Event, FailureClass, How, RunError, StepKind, chain};
-use crate::k8s::{Client, Drain, Error, Patched, Release, Round};
+use crate::k8s::{Client, Patched, Release};
 use crate::model::{Fact, GuestRules, HostRecord, HostView, MoRef, NodeMark, NodePhase, NodeRef, NodeView, PowerState};
 use crate::plan::{self, Boot, Check, HostPlan, NodeEnd, NodeMemory, Step};
 
 /// Between two looks at a node that was written to: an API server shows a write at once.
 const LOOK: Duration = Duration::from_secs(1);
-/// Between two rounds of a drain, if no pod and no budget changes before. A budget that is in the way is
-/// asked again at its own pace.
-const ROUND: Duration = Duration::from_secs(10);
 /// Between two tries to reach an API server that does not answer.
 const UNREACHED: Duration = Duration::from_secs(5);
 
@@ -82,6 +80,7 @@ impl Run<'_> {
         deadline: Deadline,
     ) -> Result<Seen, String> {
         let client = self.guest(node)?;
+        let mut patience = Patience::default();
         loop {
             match Box::pin(client.node(&node.name)).await {
                 Ok(Some(seen)) if seen.node.uid == node.uid => return Ok(Seen::Node(Box::new(seen))),
@@ -94,7 +93,9 @@ impl Run<'_> {
                     return Ok(Seen::Gone(found));
                 }
                 Ok(None) => return Ok(Seen::Gone(format!("the node {node} is not there any more"))),
-                Err(error) if !error.is_retriable() || deadline.passed() => return Err(chain(&error)),
+                Err(error) if deadline.passed() || !(error.is_retriable() || patience.may_be_heard(&error)) => {
+                    return Err(chain(&error));
+                }
                 Err(error) => {
                     let what = format!("the API server of {}: {}", node.cluster, chain(&error));
                     self.tell(host, kind, &[what], deadline, None);
@@ -119,6 +120,7 @@ impl Run<'_> {
             Err(why) => return Ok(Attempt::Failed(FailureClass::Unknown, why)),
         };
         let mut how = How::Already;
+        let mut patience = Patience::default();
         loop {
             let seen = match self.read_node(host, kind, node, deadline).await {
                 Ok(Seen::Node(seen)) => seen,
@@ -148,7 +150,7 @@ impl Run<'_> {
                 // The next look proves it.
                 Ok(Patched::Done(_)) => continue,
                 Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
-                Err(error) if !may_pass(&error) => {
+                Err(error) if !patience.lasts(&error) => {
                     return Ok(Attempt::Failed(FailureClass::Fault, chain(&error)));
                 }
                 Err(error) => tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error)),
@@ -209,88 +211,6 @@ impl Run<'_> {
         self.state_of(host).memory.nodes.iter().find(|known| known.node == *node).cloned()
     }
 
-    async fn drain(&mut self, host: &HostPlan, node: &NodeRef) -> Result<Attempt, RunError> {
-        let Some(known) = self.node_memory(host, node) else {
-            let why = format!("expected our mark on the node {node}, found none");
-            return Ok(Attempt::Failed(FailureClass::Refused, why));
-        };
-        let client = match self.guest(node) {
-            Ok(client) => client,
-            Err(why) => return Ok(Attempt::Failed(FailureClass::Unknown, why)),
-        };
-        let left = Duration::try_from(known.mark.deadline.duration_since(self.clock.now())).unwrap_or_default();
-        let deadline = Deadline::of(left);
-        let recheck = Duration::from_secs(self.pace.drain_recheck_s.into());
-        let mut drain = Drain::new(client.clone(), node.clone(), known.mark.clone());
-        let mut empty_since: Option<Deadline> = None;
-        loop {
-            let mut pause = ROUND;
-            let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
-                Ok(Round::Lost { found }) => return Ok(Attempt::Failed(FailureClass::Refused, lost(node, &found))),
-                Ok(Round::Empty { evidence }) => match empty_since {
-                    // Two looks, apart: a pod that was bound just before the cordon shows late.
-                    Some(first) if first.passed() => {
-                        self.blocked(host, node, &[])?;
-                        if let Err((class, why)) = self.remark(host, node, NodePhase::Drained).await? {
-                            return Ok(Attempt::Failed(class, why));
-                        }
-                        return Ok(Attempt::Done(How::Did, evidence));
-                    }
-                    first => {
-                        let first = *empty_since.insert(first.unwrap_or_else(|| Deadline::of(recheck)));
-                        pause = first.left();
-                        vec![format!("nothing to come up on the node {node} for {} s", recheck.as_secs())]
-                    }
-                },
-                Ok(Round::Busy { mut waiting_for }) => {
-                    empty_since = None;
-                    if drain.is_stuck() {
-                        waiting_for.extend(self.is_off(host, &known).await);
-                    }
-                    self.blocked(host, node, &waiting_for)?;
-                    waiting_for
-                }
-                Err(error) if may_pass(&error) => {
-                    empty_since = None;
-                    vec![format!("the API server of {}: {}", node.cluster, chain(&error))]
-                }
-                Err(error) => return Ok(Attempt::Failed(FailureClass::Fault, chain(&error))),
-            };
-            if deadline.passed() && empty_since.is_none() {
-                let why = format!(
-                    "the node {node} is not drained within {} s: {}",
-                    known.mark.deadline.duration_since(known.mark.since).as_secs(),
-                    waiting_for.join("; ")
-                );
-                return Ok(Attempt::Failed(FailureClass::Timeout, why));
-            }
-            self.tell(host, Some(StepKind::DrainNode), &waiting_for, deadline, None);
-            let pause = if empty_since.is_some() { pause } else { pause.min(deadline.left().max(LOOK)) };
-            if self.stopped_in(drain.wait(pause)).await? {
-                return Ok(Attempt::Stopped);
-            }
-        }
-    }
-
-    /// That the VM of a node is off, if it is: no kubelet is there to end its pods.
-    async fn is_off(&self, host: &HostPlan, known: &NodeMemory) -> Option<String> {
-        let record = self.read(host).await;
-        let vms = record.view.as_ref().ok()?.vms.known()?;
-        let found = vms.iter().find(|found| found.moref == known.vm)?;
-        (found.power == Fact::Known(PowerState::Off))
-            .then(|| format!("its VM {} is powered off: nothing there ends its pods", host.vm_name(&known.vm)))
-    }
-
-    /// Writes down what keeps a node from being drained, where that has changed.
-    fn blocked(&mut self, host: &HostPlan, node: &NodeRef, why: &[String]) -> Result<(), RunError> {
-        let known = self.state_of(host).blocked.iter().find(|blocked| blocked.node == *node);
-        if known.map(|blocked| blocked.why.as_slice()).unwrap_or_default() == why {
-            return Ok(());
-        }
-        let event = Event::NodeBlocked { node: node.clone(), why: why.to_vec() };
-        self.rec.host(&host.host.name, event)
-    }
-
     /// Writes another phase into our mark, and cordons again with it.
     pub(super) async fn remark(
         &mut self,
@@ -307,6 +227,7 @@ impl Run<'_> {
         };
         let deadline = Deadline::of(Duration::from_secs(self.pace.read_back_s.into()));
         let wanted = NodeMark { phase, ..known.mark };
+        let mut patience = Patience::default();
         loop {
             let seen = match self.read_node(host, None, node, deadline).await {
                 Ok(Seen::Node(seen)) => seen,
@@ -328,32 +249,12 @@ impl Run<'_> {
             match Box::pin(client.remark(node, &seen.version, &wanted)).await {
                 Ok(Patched::Done(_)) => continue,
                 Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
-                Err(error) if !may_pass(&error) => {
+                Err(error) if !patience.lasts(&error) => {
                     return Ok(Err((FailureClass::Fault, chain(&error))));
                 }
                 Err(error) => tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error)),
             }
             tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    /// Whether a node is still empty, just before its VM is stopped (kubernetes §6.7).
-    pub(super) async fn still_empty(&self, host: &HostPlan, node: &NodeRef) -> Result<(), NotEmpty> {
-        let refused = |why| NotEmpty { class: FailureClass::Refused, why, lasts: true };
-        let unread = |why| NotEmpty { class: FailureClass::Unknown, why, lasts: false };
-        let Some(known) = self.node_memory(host, node) else {
-            return Err(refused(format!("expected our mark on the node {node}, found none")));
-        };
-        let client = self.guest(node).map_err(unread)?;
-        let drain = Drain::new(client, node.clone(), known.mark);
-        match Box::pin(drain.look(self.clock.now())).await {
-            Ok(Round::Empty { .. }) => Ok(()),
-            Ok(Round::Lost { found }) => Err(refused(lost(node, &found))),
-            Ok(Round::Busy { waiting_for }) => {
-                let why = format!("expected the node {node} to be empty, found {}", waiting_for.join("; "));
-                Err(NotEmpty { lasts: false, ..refused(why) })
-            }
-            Err(error) => Err(unread(chain(&error))),
         }
     }
 
@@ -424,7 +325,7 @@ impl Run<'_> {
     }
 
     /// The boot on which a node has passed its gate in this process.
-    fn boot_of_gate(&self, node: &NodeRef) -> Option<String> {
+    pub(super) fn boot_of_gate(&self, node: &NodeRef) -> Option<String> {
         self.proven.get(node).filter(|proven| proven.whole).map(|proven| proven.boot.clone())
     }
 
@@ -492,6 +393,7 @@ impl Run<'_> {
             Err(why) => return Ok(Err((FailureClass::Unknown, why))),
         };
         let mut sent = false;
+        let mut patience = Patience::default();
         loop {
             let seen = match self.read_node(host, Some(StepKind::UncordonNode), node, deadline).await {
                 Ok(Seen::Node(seen)) => seen,
@@ -504,6 +406,11 @@ impl Run<'_> {
                     // Of a write that may have got through: it did.
                     if sent && seen.unschedulable != matches!(end, Release::Uncordon) {
                         return Ok(Ok(Stripped::ByUs));
+                    }
+                    // A policy of the cluster may take the mark off and keep the cordon.
+                    if sent && seen.unschedulable {
+                        let why = format!("the uncordon of {node} was sent, our mark is off, and it is cordoned still");
+                        return Ok(Err((FailureClass::Fault, why)));
                     }
                     // What the node is now is not our doing.
                     let cordoned = if seen.unschedulable { "cordoned" } else { "not cordoned" };
@@ -531,7 +438,7 @@ impl Run<'_> {
                     continue;
                 }
                 Ok(Patched::Conflict | Patched::Gone | Patched::NotOurs { .. }) => {}
-                Err(error) if !may_pass(&error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
+                Err(error) if !patience.lasts(&error) => return Ok(Err((FailureClass::Fault, chain(&error)))),
                 Err(error) => {
                     sent |= error.may_have_acted();
                     tracing::warn!(host = %host.host.name, node = %node, "{}", chain(&error));
@@ -558,14 +465,6 @@ impl Run<'_> {
 enum Stripped {
     ByUs,
     BySomebody(String),
-}
-
-/// Why the VM of a node must not be stopped.
-pub(super) struct NotEmpty {
-    pub(super) class: FailureClass,
-    pub(super) why: String,
-    /// Whether no time changes it: somebody uses the node again.
-    pub(super) lasts: bool,
 }
 
 /// What was found of a node.
@@ -600,9 +499,4 @@ pub(super) fn runs_here(host: &HostPlan, vm: &MoRef, view: &HostView) -> Result<
         Some(_) => Err(format!("expected {name} powered on, on this host; found that it is not known to be")),
         None => Err(format!("expected {name} on this host, found that it is not")),
     }
-}
-
-/// Whether an error of a guest cluster is worth another look.
-pub(super) fn may_pass(error: &Error) -> bool {
-    error.is_retriable() || error.may_have_acted()
 }

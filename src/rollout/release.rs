@@ -16,7 +16,7 @@ impl Run<'_> {
     /// The host is as it should be: what is armed is put back, the marker is cleared.
     pub(super) async fn release(&mut self, host: &HostPlan) -> Result<(), RunError> {
         let (record, _) = self.read_all(host).await;
-        self.disarm_vms(host, &record)?;
+        self.disarm_vms(host, &record, false)?;
         self.disarm_nodes(host, &record)?;
         let open: Vec<String> = self.armed_vms(host).iter().map(|vm| host.vm_name(vm).to_owned()).collect();
         if !open.is_empty() {
@@ -120,6 +120,7 @@ impl Run<'_> {
             () if failed && !changed => Box::pin(self.undo(host)).await?,
             // One VM that does not start keeps no other off.
             () if self.is_opened(host) => self.restart(host).await?,
+            () if self.is_uncordoning(host) => self.free_proven(host).await?,
             () if self.only_closes(host).await => self.give_way(host).await?,
             () => Vec::new(),
         };
@@ -135,6 +136,12 @@ impl Run<'_> {
     /// Whether the visit failed once the host was open again.
     fn is_opened(&self, host: &HostPlan) -> bool {
         matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::StartingVms, .. })
+    }
+
+    /// Whether the visit failed as it gave nodes back, and none of them was found wanting.
+    fn is_uncordoning(&self, host: &HostPlan) -> bool {
+        let at_end = matches!(self.state_of(host).phase, HostPhase::Failed { at: Stage::UncordoningNodes, .. });
+        at_end && !self.is_closed_again(host)
     }
 
     /// Looks at a host whose visit ends, brings its marker up to date, and writes down how it stands.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::nodes::may_pass;
+use super::patience::Patience;
 use super::run::{Deadline, Run};
 use super::visit::{node_of, view_of};
 use super::{Compensation, Event, FailureClass, RunError, chain};
@@ -47,6 +47,7 @@ impl Run<'_> {
                 new.uid
             )
         };
+        let mut patience = Patience::default();
         let (new, record) = loop {
             // The machine decides: the node says that it runs on this VM, and no other says so.
             let (record, _) = self.read_all(host).await;
@@ -71,7 +72,7 @@ impl Run<'_> {
                     self.rec.host(&host.host.name, Event::Undone { comp })?;
                     return Ok(Some(Err(open(&new, &format!("it carries the mark {found}")))));
                 }
-                Err(error) if may_pass(&error) => why = chain(&error),
+                Err(error) if patience.lasts(&error) => why = chain(&error),
                 Err(error) => return Ok(Some(Err(open(&new, &chain(&error))))),
             }
             if deadline.passed() {

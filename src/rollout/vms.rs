@@ -242,11 +242,11 @@ impl Run<'_> {
     }
 
     /// Looks at the VMs that are armed, at the end of a good visit: on where they ran, or left off as
-    /// planned.
-    pub(super) fn disarm_vms(&mut self, host: &HostPlan, record: &HostRecord) -> Result<(), RunError> {
+    /// planned. `closing`: their host was to be closed again.
+    pub(super) fn disarm_vms(&mut self, host: &HostPlan, record: &HostRecord, closing: bool) -> Result<(), RunError> {
         let Ok(view) = view_of(record) else { return Ok(()) };
         let Fact::Known(vms) = &view.vms else { return Ok(()) };
-        let closing = view.in_maintenance == Fact::Known(false) && self.is_closed_again(host);
+        let closing = closing && view.in_maintenance == Fact::Known(false);
         for vm in self.armed_vms(host) {
             let comp = Compensation::Vm(vm.clone());
             let power = vms.iter().find(|found| found.moref == vm).map(|found| &found.power);

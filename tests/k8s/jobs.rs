@@ -211,9 +211,12 @@ fn condition(kind: &str, reason: &str) -> Value {
 #[tokio::test]
 async fn a_job_that_completes_has_passed() {
     let status = json!({ "succeeded": 1, "conditions": condition("Complete", "CompletionsReached") });
-    let JobLook::Passed { evidence } = look(status, vec![pod(json!({ "phase": "Succeeded" }))]).await else { panic!() };
+    let JobLook::Passed { evidence, tries } = look(status, vec![pod(json!({ "phase": "Succeeded" }))]).await else {
+        panic!()
+    };
     assert!(evidence[0].ends_with("has completed"), "{evidence:?}");
     assert_eq!((evidence.len(), evidence[20].as_str()), (21, "log: busbw [31m12 GB/s"), "{evidence:?}");
+    assert_eq!(tries, [""; 0]);
 }
 
 #[tokio::test]
@@ -339,6 +342,29 @@ async fn what_does_not_prove_this_node_is_no_success() {
         let look = look_at(status.clone(), vec![], change).await;
         assert!(matches!(look, JobLook::Failed { .. }), "{status}: {look:?}");
     }
+}
+
+/// What the log of a try that failed says is no evidence of the one that passed; that there was one is told.
+#[tokio::test]
+async fn a_job_that_passes_at_a_later_try_says_so() {
+    let complete = json!({ "succeeded": 1, "failed": 1, "conditions": condition("Complete", "CompletionsReached") });
+    let mut first = pod(json!({
+        "phase": "Failed",
+        "containerStatuses": [{ "name": "nccl", "state": { "terminated": { "exitCode": 3, "reason": "Error" } } }],
+    }));
+    first["metadata"]["name"] = json!("check-first");
+    let second = pod(json!({
+        "phase": "Succeeded",
+        "containerStatuses": [{ "name": "nccl", "restartCount": 2, "state": { "terminated": { "exitCode": 0 } } }],
+    }));
+    let JobLook::Passed { tries, .. } = look(complete, vec![first, second]).await else { panic!() };
+    assert_eq!(
+        tries,
+        [
+            "pod check-first: container nccl ended with exit code 3 (Error)",
+            "pod check-abc: container nccl was started again 2 times"
+        ]
+    );
 }
 
 /// A Job that has completed shows nothing by itself: policies and webhooks change pods, and the Job counts them all.

@@ -260,7 +260,7 @@ async fn a_validation_job_passes_fails_and_waits() {
     let lab = Lab::new(guest, "").await;
     let says = |evidence: &[String], words: &str| evidence.iter().any(|line| line.contains(words));
     let passed = lab.job("serve-1", 2, "well").await;
-    assert!(matches!(&passed, JobLook::Passed { evidence } if says(evidence, "busbw 380 GB/s")), "{passed:?}");
+    assert!(matches!(&passed, JobLook::Passed { evidence, .. } if says(evidence, "busbw 380 GB/s")), "{passed:?}");
     let failed = lab.job("serve-1", 2, "ill").await;
     let told = |evidence: &Vec<String>| says(evidence, "exit code 3") && says(evidence, "XID 79");
     assert!(matches!(&failed, JobLook::Failed { evidence } if told(evidence)), "{failed:?}");

@@ -78,7 +78,7 @@ pub fn words(visit: &Visit) -> Vec<String> {
         Step::CordonNode { node, .. } => format!("cordon {}", node.name),
         Step::DrainNode { node, .. } => format!("drain {}", node.name),
         Step::AwaitNode { node, .. } => format!("await {}", node.name),
-        Step::ValidateNode { node } => format!("validate {}", node.name),
+        Step::ValidateNode { node, .. } => format!("validate {}", node.name),
         Step::UncordonNode { node, leave: NodeEnd::LeftOff } => format!("leave off {}", node.name),
         Step::UncordonNode { node, .. } => format!("uncordon {}", node.name),
     };

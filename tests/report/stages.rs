@@ -76,7 +76,11 @@ pub fn steps() -> Vec<Step> {
     steps.push(Step::ExitMaintenance);
     steps.extend([start(names[0]), start(names[1])]);
     steps.extend(both(|node, vm| Step::AwaitNode { node, vm, stopped: true }));
-    steps.extend(both(|node, _| Step::ValidateNode { node }));
+    // As its cluster's Jobs have: one that does not say how long, and none.
+    steps.extend(both(|node, _| {
+        let timeout_s = if node.cluster == "k8s-serve" { 2_100 } else { 0 };
+        Step::ValidateNode { node, timeout_s }
+    }));
     steps.extend(both(|node, _| Step::UncordonNode { node, leave: NodeEnd::Open }));
     steps.push(start(names[2]));
     steps

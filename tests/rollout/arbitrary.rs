@@ -71,7 +71,7 @@ fn of_nodes() -> impl Strategy<Value = Step> {
         (node(), vm()).prop_map(|(node, vm)| Step::CordonNode { node, vm }),
         (node(), vm()).prop_map(|(node, vm)| Step::DrainNode { node, vm, timeout_s: 1_800 }),
         (node(), vm(), any::<bool>()).prop_map(|(node, vm, stopped)| Step::AwaitNode { node, vm, stopped }),
-        node().prop_map(|node| Step::ValidateNode { node }),
+        node().prop_map(|node| Step::ValidateNode { node, timeout_s: 1200 }),
         (node(), any::<bool>()).prop_map(|(node, open)| Step::UncordonNode {
             node,
             leave: if open { NodeEnd::Open } else { NodeEnd::LeftOff },

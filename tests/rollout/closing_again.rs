@@ -8,7 +8,7 @@ use poolwright::plan::Plan;
 use poolwright::rollout::{self, Engine, Event, Exit, HostPhase, LeftAs, Outcome, RunState, StateDir, StepKind};
 
 use super::crash::{apply, trapped};
-use super::nodes::{BAD_GPU, Nodes, stands};
+use super::nodes::{BAD_GPU, Nodes, OFF_AT_THE_END, stands};
 use super::scene::{asked, closed, host_of, interrupted, marker, resume, watched};
 use super::trap::{Point, Trap};
 use crate::support::lab::{Lab, in_memory};
@@ -79,8 +79,7 @@ async fn a_host_that_closes_again_is_closed_after_two_deaths() {
 /// A node that was given back serves again, however long one waits.
 #[tokio::test(start_paused = true)]
 async fn a_reason_that_lasts_is_not_waited_out() {
-    let world = "faults: [{face: k8s, method: \"patch nodes\", object: k8s-b/nodes/gpu-b, onCall: 3, times: 9, then: {fault: Forbidden}}]";
-    let (lab, plan) = Nodes { world, ..Nodes::default() }.planned().await;
+    let (lab, plan) = Nodes { world: OFF_AT_THE_END, ..Nodes::default() }.planned().await;
     let (state, watch) = watched(&lab, &plan).await;
     assert!(left_as(&state.unwrap()).notes.iter().any(|note| note.contains("was given back and serves again")));
     let entries = watch.entries.lock().unwrap();

@@ -27,6 +27,7 @@ mod standing;
 mod table;
 mod trap;
 mod undo;
+mod unheard;
 mod vms;
 mod ways;
 mod zones;

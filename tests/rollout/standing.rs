@@ -119,7 +119,11 @@ fn e03_a_node_that_stays_cordoned_is_remembered_with_the_reason() {
 #[test]
 fn who_uncordoned_a_node_too_early_is_remembered() {
     let early = Event::NodeRecordoned { node: node("a") };
-    let host = standing(vec![planned(vec![Step::ValidateNode { node: node("a") }]), marked("a", false), early]);
+    let host = standing(vec![
+        planned(vec![Step::ValidateNode { node: node("a"), timeout_s: 1200 }]),
+        marked("a", false),
+        early,
+    ]);
     let told: Vec<_> = host.recordoned.iter().map(|of| (of.node.name.as_str(), of.at)).collect();
     assert_eq!(told, [("a", at())]);
 }

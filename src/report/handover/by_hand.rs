@@ -10,8 +10,7 @@ use super::paste::{
 };
 use super::standing::Standing;
 use crate::model::{
-    AssignmentPolicy, GraphicsType, GuestRules, Marker, MigKind, MoRef, Mode, NodeMark, NodePhase, NodeRef, PciAddress,
-    counted,
+    AssignmentPolicy, GraphicsType, Marker, MigKind, MoRef, Mode, NodeMark, NodePhase, NodeRef, PciAddress, counted,
 };
 use crate::plan::{Boot, GraphicsChange, NodeEnd, PassthruChange, Step};
 use crate::report::quoted;
@@ -199,7 +198,7 @@ impl Desk<'_> {
                 .run(format!("govc vm.power -on {}", vm_path(vm)))
                 .then(format!("it runs, and its Summary shows the host {host}: DRS may choose another one")),
             Step::AwaitNode { node, vm, stopped } => self.wait_for(does, node, vm, *stopped),
-            Step::ValidateNode { node } => self.validate(does, node),
+            Step::ValidateNode { node, .. } => self.validate(does, node),
             Step::UncordonNode { node, leave: NodeEnd::Open } => self.uncordon(does, node),
             Step::UncordonNode { node, leave: NodeEnd::LeftOff } => {
                 let plan = self.0.mark(node).map_or("by-hand", |known| known.mark.plan.as_str());
@@ -390,7 +389,7 @@ impl Desk<'_> {
             let vm = self.0.vm_of(node).unwrap_or(vm);
             does = does.first(format!("its VM {} runs, on {}", self.0.vm_words(vm), self.host()));
         }
-        let rules = self.rules(node);
+        let rules = self.0.rules(node);
         does = does
             .look(kubectl(node, &format!("wait --for=condition=Ready node/{name} --timeout={READY}")))
             .look(kubectl(node, &format!("get node {name} -o jsonpath='{}'", fields(rules))))
@@ -423,7 +422,7 @@ impl Desk<'_> {
         if self.has_failed(node) {
             does = does.first("it did not pass its gate before: without a cause that is gone it will not pass now");
         }
-        let Some(rules) = self.rules(node) else {
+        let Some(rules) = self.0.rules(node) else {
             return does
                 .first("the plan is not here: take the Jobs of its profile for this cluster, pinned to the node")
                 .run(kubectl(node, "create -f JOB.yaml"))
@@ -477,7 +476,7 @@ impl Desk<'_> {
     fn release(&self, node: &NodeRef) -> ByHand {
         let name = quoted(&node.name);
         let mut does = ByHand::new(format!("leave the node {node} as it was"))
-            .look(kubectl(node, &format!("get node {name} -o jsonpath='{}'", fields(self.rules(node)))));
+            .look(kubectl(node, &format!("get node {name} -o jsonpath='{}'", fields(self.0.rules(node)))));
         does = match self.0.mark(node) {
             Some(known) => does.first(format!(
                 "it shows uid {}, boot {} and Ready True: its VM was not stopped. With another boot validate it first, by a Job on its GPUs",
@@ -520,10 +519,5 @@ impl Desk<'_> {
                 ))
                 .run(unmark),
         }
-    }
-
-    /// What the pool asks of the nodes of a cluster.
-    fn rules(&self, node: &NodeRef) -> Option<&GuestRules> {
-        self.0.plan?.guests.iter().find(|rules| rules.cluster.value == node.cluster)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::card::Way;
 use super::standing::Standing;
-use crate::model::{MoRef, NodeRef};
+use crate::model::{GuestRules, MoRef, NodeRef};
 use crate::plan::{Boot, NodeEnd, OurMaintenance, Step};
 use crate::rollout::Compensation;
 
@@ -96,7 +96,7 @@ fn nodes(standing: &Standing<'_>, way: Way, node: &NodeRef, all: &mut Vec<Todo>)
     let stopped = standing.boot(node) != Boot::Same;
     for step in [
         Step::AwaitNode { node: node.clone(), vm, stopped },
-        Step::ValidateNode { node: node.clone() },
+        Step::ValidateNode { node: node.clone(), timeout_s: standing.rules(node).map_or(0, GuestRules::validation_s) },
         Step::UncordonNode { node: node.clone(), leave: NodeEnd::Open },
     ] {
         let same = |known: &Step| of(known) && std::mem::discriminant(known) == std::mem::discriminant(&step);

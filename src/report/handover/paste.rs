@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::model::{AssignmentPolicy, GraphicsType, GuestRules, MoRef, Mode, NodeMark, NodeRef, VgpuMode, VgpuSize};
+use crate::model::{
+    AssignmentPolicy, GraphicsType, GuestRules, JobTemplate, MoRef, Mode, NodeMark, NodeRef, VgpuMode, VgpuSize,
+};
 use crate::report::quoted;
 
-/// How long a Job may take that does not say so itself, in seconds: as long as a visit gives it.
-const JOB_S: u64 = 1_800;
 /// Letters of a node's name in the name of a Job, which has 63 at most.
 const NAMED: usize = 40;
 
@@ -49,7 +49,7 @@ pub(super) fn pinned(template: &Value, node: &NodeRef, number: usize) -> (String
     let mut job = template.clone();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let namespace = text(&template["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
-    let longest = template["spec"]["activeDeadlineSeconds"].as_u64().unwrap_or(JOB_S);
+    let longest = JobTemplate::longest_s(template);
     job["metadata"]["name"] = json!(name);
     job["metadata"]["namespace"] = json!(namespace);
     if let Some(metadata) = job["metadata"].as_object_mut() {

@@ -1,7 +1,7 @@
 //! How a host stands, as far as the run knows: one view of what the journal, the marker and a visit that
 //! was given up say.
 
-use crate::model::{HostName, Marker, MoRef, NodeRef, RunId};
+use crate::model::{GuestRules, HostName, Marker, MoRef, NodeRef, RunId};
 use crate::plan::{Boot, Fate, HostPlan, Memory, NodeEnd, NodeMemory, Step};
 use crate::rollout::{Compensation, HostPhase, HostState, LeftAs, Outcome};
 
@@ -142,6 +142,11 @@ impl<'a> Standing<'a> {
     /// What is remembered of a node.
     pub(super) fn mark(&self, node: &NodeRef) -> Option<&'a NodeMemory> {
         self.memory.nodes.iter().find(|known| known.node == *node)
+    }
+
+    /// What the pool asks of the nodes of a cluster.
+    pub(super) fn rules(&self, node: &NodeRef) -> Option<&'a GuestRules> {
+        self.plan?.guests.iter().find(|rules| rules.cluster.value == node.cluster)
     }
 
     /// The VM of a node, if it is known.

@@ -78,7 +78,7 @@ async fn a_job_passes_on_a_cordoned_node_and_leaves_nothing_behind() {
     let pods = lab.pods().await;
     assert_eq!(pods.len(), 1);
     assert_eq!(pods[0]["spec"]["nodeName"], validating.node);
-    let JobLook::Passed { evidence } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
+    let JobLook::Passed { evidence, .. } = job.look().await.unwrap() else { panic!("{:?}", job.look().await) };
     assert_says(&evidence, "4 GPUs are well");
     // As after a crash: it is followed, not made again.
     validating.job(1, &template("passes", json!({"lab/exit": "1"}))).await.start().await.unwrap();
