@@ -49,6 +49,8 @@ pub struct Drain {
     budgets: BTreeMap<String, Again>,
     /// What was evicted, by UID.
     evicted: BTreeMap<String, String>,
+    /// Of those, what nothing starts again and nobody has asked for yet.
+    ended: Vec<String>,
     /// Version of the last list.
     version: Option<String>,
     /// Whether pods did not end in time.
@@ -98,6 +100,7 @@ impl Drain {
             kept: BTreeMap::new(),
             budgets: BTreeMap::new(),
             evicted: BTreeMap::new(),
+            ended: Vec::new(),
             version: None,
             stuck: false,
         }
@@ -125,6 +128,11 @@ impl Drain {
             waiting_for.push(format!("the node {} is not Ready: its kubelet may not end them", self.node));
         }
         Ok(Round::Busy { waiting_for })
+    }
+
+    /// Pods whose eviction was accepted since this was last asked, and that nothing starts again.
+    pub fn take_ended(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Whether pods did not end in time, by the last round.
@@ -251,7 +259,9 @@ impl Drain {
                 if let Some(Kept::Budget { key, .. }) = self.kept.remove(uid) {
                     self.budgets.remove(&key);
                 }
-                self.evicted.insert(uid.clone(), words(pod));
+                if self.evicted.insert(uid.clone(), words(pod)).is_none() && pod.bare {
+                    self.ended.push(words(pod));
+                }
             }
             Evicted::Gone => drop(self.kept.remove(uid)),
             Evicted::Blocked(blocked) => {

@@ -74,6 +74,9 @@ fn what(event: &Event) -> Option<Text> {
         Event::NodeBlocked { node, why } => {
             toned(Tone::Warn, format!("the node {node} is not drained: {}", why.join("; ")))
         }
+        Event::PodsEnded { node, pods } => {
+            toned(Tone::Warn, format!("evicted from the node {node}: {}", pods.join(", ")))
+        }
         Event::NodeRecordoned { node } => toned(
             Tone::Warn,
             format!("the node {node} was uncordoned by somebody before it passed its gate: cordoned again"),

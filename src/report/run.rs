@@ -213,7 +213,9 @@ fn stand(
 
 /// What became of nodes that is not as somebody might expect it.
 fn nodes(paper: &mut Paper, state: &RunState) {
-    let told = |host: &HostState| !host.closed.is_empty() || !host.recordoned.is_empty() || !host.renewed.is_empty();
+    let told = |host: &HostState| {
+        !host.closed.is_empty() || !host.recordoned.is_empty() || !host.renewed.is_empty() || !host.ended.is_empty()
+    };
     if !state.hosts.values().any(told) {
         return;
     }
@@ -225,6 +227,10 @@ fn nodes(paper: &mut Paper, state: &RunState) {
                 WhyClosed::LeftOff => "stays cordoned: its VM is left off, as planned",
             };
             paper.item(2, format!("{name}: "), format!("the node {} {why}", of.node));
+        }
+        for of in &host.ended {
+            let what = format!("evicted from the node {}: {}", of.node, of.pod);
+            paper.item(2, Text::toned(Tone::Warn, format!("{name}: ")), what);
         }
         for of in &host.recordoned {
             let when = words::clock(of.at);

@@ -37,6 +37,7 @@ impl Run<'_> {
         loop {
             let mut pause = ROUND;
             let round = Box::pin(drain.round(self.clock.now())).await;
+            self.ended(host, node, &mut drain)?;
             if round.is_ok() {
                 patience.renew();
             }
@@ -94,6 +95,14 @@ impl Run<'_> {
         let found = vms.iter().find(|found| found.moref == known.vm)?;
         (found.power == Fact::Known(PowerState::Off))
             .then(|| format!("its VM {} is powered off: nothing there ends its pods", host.vm_name(&known.vm)))
+    }
+
+    /// Writes down what was evicted and does not come again.
+    pub(super) fn ended(&mut self, host: &HostPlan, node: &NodeRef, drain: &mut Drain) -> Result<(), RunError> {
+        match drain.take_ended() {
+            pods if pods.is_empty() => Ok(()),
+            pods => self.rec.host(&host.host.name, Event::PodsEnded { node: node.clone(), pods }),
+        }
     }
 
     /// Writes down what keeps a node from being drained, where that has changed.

@@ -205,6 +205,13 @@ pub enum Event {
         /// What is waited for, one line each; nothing if the way is free.
         why: Vec<String>,
     },
+    /// Pods were evicted that nothing starts again: they have no controller.
+    PodsEnded {
+        /// The node that they ran on.
+        node: NodeRef,
+        /// Each, with what is lost.
+        pods: Vec<String>,
+    },
     /// Somebody uncordoned a node that had not passed its gate; it was cordoned again.
     NodeRecordoned {
         /// The node.

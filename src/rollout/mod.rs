@@ -60,7 +60,7 @@ pub use kinds::{Held, LeftAs, Stage, StepKind};
 pub use phase::{HostPhase, IllegalEvent};
 pub use record::{Sink, Waiting};
 pub use state::{
-    Asked, Blocked, ClosedNode, FoldError, HostState, Recordoned, RunState, Running, Stood, WhyClosed, fold,
+    Asked, Blocked, ClosedNode, EndedPod, FoldError, HostState, Recordoned, RunState, Running, Stood, WhyClosed, fold,
 };
 
 use crate::base::cause::chain;

@@ -309,7 +309,9 @@ impl Run<'_> {
         let mut drain = Drain::new(client.clone(), node.clone(), known.mark);
         let mut patience = Patience::default();
         loop {
-            let waiting_for = match Box::pin(drain.round(self.clock.now())).await {
+            let round = Box::pin(drain.round(self.clock.now())).await;
+            self.ended(host, node, &mut drain)?;
+            let waiting_for = match round {
                 Ok(Round::Empty { .. }) => return Ok(None),
                 Ok(Round::Busy { waiting_for }) => waiting_for,
                 // Uncordoned once more, perhaps.

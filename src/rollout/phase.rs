@@ -156,6 +156,7 @@ impl HostPhase {
                 Event::MarkerWritten { .. }
                 | Event::NodeMarked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::PodsEnded { .. }
                 | Event::NodeRenewed { .. }
                 | Event::Armed { .. }
                 | Event::GateRead { .. }
@@ -214,6 +215,7 @@ impl HostPhase {
                 | Event::NodeMarked { .. }
                 | Event::NodeBlocked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::PodsEnded { .. }
                 | Event::NodeRenewed { .. }
                 | Event::HostLeft { .. }
                 | Event::HostReleased { .. },
@@ -235,6 +237,7 @@ impl HostPhase {
                 | Event::NodeMarked { .. }
                 | Event::NodeBlocked { .. }
                 | Event::NodeRecordoned { .. }
+                | Event::PodsEnded { .. }
                 | Event::NodeRenewed { .. }
                 | Event::GateRead { .. },
             )
@@ -301,6 +304,7 @@ impl Event {
             Self::NodeMarked { .. } => "NodeMarked",
             Self::NodeBlocked { .. } => "NodeBlocked",
             Self::NodeRecordoned { .. } => "NodeRecordoned",
+            Self::PodsEnded { .. } => "PodsEnded",
             Self::NodeRenewed { .. } => "NodeRenewed",
             Self::Signal { .. } => "Signal",
             Self::HostLeft { .. } => "HostLeft",

@@ -90,6 +90,8 @@ pub struct HostState {
     /// Nodes that somebody uncordoned too early, and that were cordoned again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recordoned: Vec<Recordoned>,
+    /// Pods that this run has evicted, and that nothing starts again.
+    pub ended: Vec<EndedPod>,
     /// Nodes that were deleted and made anew while their VMs started, by their new objects: cordoned again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub renewed: Vec<Recordoned>,
@@ -116,6 +118,16 @@ pub struct Stood {
     pub changed: bool,
     /// What the visit remembered.
     pub memory: Memory,
+}
+
+/// A pod that was evicted, and that nothing starts again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedPod {
+    /// The node that it ran on.
+    pub node: NodeRef,
+    /// Which, and what is lost.
+    pub pod: String,
 }
 
 /// A node that was cordoned again.
@@ -324,6 +336,7 @@ impl HostState {
             shell_ended: None,
             blocked: Vec::new(),
             recordoned: Vec::new(),
+            ended: Vec::new(),
             renewed: Vec::new(),
             closed: Vec::new(),
             unmarked: Vec::new(),
@@ -484,6 +497,9 @@ impl HostState {
                     verdict: *result,
                     evidence: evidence.clone(),
                 });
+            }
+            Event::PodsEnded { node, pods } => {
+                self.ended.extend(pods.iter().map(|pod| EndedPod { node: node.clone(), pod: pod.clone() }));
             }
             Event::NodeRecordoned { node } => {
                 self.recordoned.push(Recordoned { node: node.clone(), at });

@@ -102,6 +102,7 @@ fn node_events() -> impl Strategy<Value = Event> {
             why: if busy { vec!["the PDB web/web needs 2 and has 2".to_owned()] } else { Vec::new() },
         }),
         node().prop_map(|node| Event::NodeRecordoned { node }),
+        node().prop_map(|node| Event::PodsEnded { node, pods: vec!["pod default/lab (its emptyDir is lost)".into()] }),
         (node(), "[a-f0-9]{8}").prop_map(|(node, uid)| Event::NodeRenewed { node, uid }),
     ]
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use poolwright::report::{self, Again, Paper};
 use poolwright::rollout::{Event, Exit, FailureClass, HostPhase, Stage, StepKind};
 
 use super::nodes::{Nodes, are_free};
@@ -40,4 +41,22 @@ async fn e01_at_the_deadline_of_its_drain_a_host_fails_and_its_nodes_are_uncordo
     let (told, ended) = (blocked.duration_since(begun), failed.duration_since(begun));
     assert!(told.unsigned_abs() < Duration::from_secs(5), "{told:#}");
     assert!(ended.unsigned_abs() >= Duration::from_secs(600), "it has all its time: {ended:#}");
+}
+
+/// A pod without a controller ends for good as its node is drained: the report says so, and of what it has lost.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_nothing_starts_again_is_told_at_the_end() {
+    const BARE: &str = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+          workloads: [{name: lab, kind: bare, nodes: [gpu-a], emptyDir: true}, {name: web, replicas: 1, nodes: [gpu-a, spare-a]}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    let (lab, plan) = Nodes { clusters: BARE, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    let ended = &host_of(&state, 1).ended;
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert!(ended[0].pod.contains("default/lab (nothing starts it again; its emptyDir is lost)"), "{ended:?}");
+    let mut paper = Paper::new();
+    report::run(&mut paper, &state, Some(&plan), &Again::default(), None);
+    let report = paper.render(false);
+    assert!(report.contains("evicted from the node gpu-a of k8s-a: pod default/lab"), "{report}");
 }
