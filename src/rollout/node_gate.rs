@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::nodes::{Seen, lost};
+use super::nodes::{Seen, lost, not_ours};
 use super::patience::{Patience, may_pass};
 use super::run::{Deadline, Run};
 use super::step::Attempt;
@@ -102,7 +102,15 @@ impl Run<'_> {
                     if let Err((class, why)) = self.keep_cordoned(host, node, &seen).await? {
                         return Ok(Gate::Closed(class, why));
                     }
-                    self.gate_of(host, rules, node, &seen, boot)
+                    let lines = self.gate_of(host, rules, node, &seen, boot);
+                    // No time brings it back: whoever took it off, or wrote over it, sees to the node now.
+                    if self.node_memory(host, node).is_some()
+                        && let Err(found) = seen.mark_of(self.run_id())
+                    {
+                        self.write_node_gate(host, &lines)?;
+                        return Ok(Gate::Closed(FailureClass::Refused, not_ours(&seen, &found)));
+                    }
+                    lines
                 }
                 Ok(Seen::Gone(found)) => match self.renew(host, node).await? {
                     Some(Ok(new)) => {

@@ -240,7 +240,7 @@ impl Run<'_> {
                     return Ok(Ok(()));
                 }
                 Ok(_) => {}
-                Err(found) => return Ok(Err((FailureClass::Refused, not_ours(node, &found)))),
+                Err(found) => return Ok(Err((FailureClass::Refused, not_ours(&seen, &found)))),
             }
             if deadline.passed() {
                 let why = format!("our mark on the node {node} did not read back as written");
@@ -419,7 +419,7 @@ impl Run<'_> {
                 }
                 _ => {
                     if let Err(found) = seen.mark_of(&known.mark.run) {
-                        return Ok(Err((FailureClass::Refused, not_ours(node, &found))));
+                        return Ok(Err((FailureClass::Refused, not_ours(&seen, &found))));
                     }
                 }
             }
@@ -481,8 +481,9 @@ pub(super) fn rules_of<'a>(host: &'a HostPlan, node: &NodeRef) -> Option<&'a Gue
 }
 
 /// That a node does not carry our mark, but what was found.
-fn not_ours(node: &NodeRef, found: &str) -> String {
-    format!("expected our mark on the node {node}, found {found}")
+pub(super) fn not_ours(seen: &NodeView, found: &str) -> String {
+    let stands = if seen.unschedulable { "is cordoned" } else { "takes pods" };
+    format!("expected our mark on the node {}, found {found}; it {stands}", seen.node)
 }
 
 /// What takes a node back, with its name.

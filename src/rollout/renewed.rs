@@ -9,7 +9,7 @@ use super::run::{Deadline, Run};
 use super::visit::{node_of, view_of};
 use super::{Compensation, Event, FailureClass, RunError, chain};
 use crate::k8s::Patched;
-use crate::model::{Fact, NodeRef};
+use crate::model::NodeRef;
 use crate::plan::{HostPlan, NodeMemory};
 
 /// Between two looks at a node that was written to: one that has just registered is written to by many.
@@ -48,6 +48,7 @@ impl Run<'_> {
             )
         };
         let mut patience = Patience::default();
+        let mut mark = known.mark.clone();
         let (new, record) = loop {
             // The machine decides: the node says that it runs on this VM, and no other says so.
             let (record, _) = self.read_all(host).await;
@@ -56,14 +57,20 @@ impl Run<'_> {
             if new.uid == node.uid || (&new.cluster, &new.name) != (&node.cluster, &node.name) || seen.deleting {
                 return Ok(None);
             }
-            if seen.unschedulable && seen.marked() == Fact::Known(known.mark.clone()) {
-                break (new, record);
+            match seen.mark_of(self.run_id()) {
+                Ok(ours) if seen.unschedulable => {
+                    mark = ours;
+                    break (new, record);
+                }
+                // A kubelet may register cordoned (`--register-schedulable=false`), and a person be faster.
+                Err(_) if seen.mark.is_absent() => mark.was_unschedulable |= seen.unschedulable,
+                _ => {}
             }
             let mut why = "it does not read back as written".to_owned();
             if !self.state_of(host).armed.contains(&Compensation::Node(new.clone())) {
                 self.rec.host(&host.host.name, Event::Armed { comp: Compensation::Node(new.clone()) })?;
             }
-            match Box::pin(client.cordon(&new, &seen.version, &known.mark)).await {
+            match Box::pin(client.cordon(&new, &seen.version, &mark)).await {
                 Ok(Patched::Done(_)) => continue,
                 Ok(Patched::Conflict | Patched::Gone) => {}
                 Ok(Patched::NotOurs { found }) => {
@@ -81,6 +88,7 @@ impl Run<'_> {
             tokio::time::sleep(LOOK).await;
         };
         self.rec.host(&host.host.name, Event::NodeRenewed { node: node.clone(), uid: new.uid.clone() })?;
+        self.marked(host, &new, &known.vm, Some(mark))?;
         // Pods may have come meanwhile.
         self.recordoned.entry(new.clone()).or_default();
         self.proven.remove(node);

@@ -121,7 +121,10 @@ async fn a_node_that_others_take_in_its_gate_is_theirs() {
             let state = lab.apply(&plan).await.unwrap();
             is_left_alone(&lab, deed);
             assert_eq!(state.exit(), Exit::HostsLeft, "{state:#?}");
-            assert!(failure(host_of(&state, 1)).contains("gpu-a"));
+            let why = failure(host_of(&state, 1));
+            assert!(why.contains("expected our mark on the node gpu-a"), "it is not waited for: {why}");
+            let found = if deed == Deed::Replaced { THEIRS } else { "found none" };
+            assert!(why.contains(found) && why.contains("it is cordoned"), "{why}");
             assert!(!closed(&lab, 1), "{deed:?}");
             stays_so(&lab, &state, deed).await;
         }

@@ -61,6 +61,25 @@ async fn a_node_that_registers_anew_is_cordoned_at_once_and_proven_before_it_is_
     }
 }
 
+/// Somebody is faster than we are: the new object is cordoned before we have seen it, and stays so at the end.
+#[tokio::test(start_paused = true)]
+async fn e03_a_node_that_registers_anew_and_is_cordoned_by_somebody_stays_so() {
+    let once = "once: {method: PowerOnVM_Task, object: vm-1}";
+    let world = format!(
+        "actors: [{{who: anna, {once}, after: 5s, does: {{deleteObject: {{cluster: k8s-a, object: nodes/gpu-a}}}}}}, \
+         {{who: anna, {once}, after: 70300ms, does: {{cordon: {{cluster: k8s-a, node: gpu-a}}}}}}]"
+    );
+    let (lab, plan) = Nodes { world: world.leak(), ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    assert_eq!(state.exit(), Exit::Done, "{state:#?}");
+    let log = lab.world.log();
+    let hers = log.iter().rposition(|write| write.who == "anna" && write.call == "patch nodes" && write.effect);
+    let ours = log.iter().rposition(|write| write.id == "k8s-a/nodes/gpu-a" && write.who == "kubernetes-admin");
+    assert!(hers.is_some() && hers < ours && told(&state).len() == 1, "{log:#?}");
+    assert_eq!(stands(&lab, "k8s-a", "gpu-a"), (true, None));
+    assert_eq!(stands(&lab, "k8s-b", "gpu-b"), (false, None));
+}
+
 /// As any node that does not pass: its host is closed again, and a person is told of the object that is there.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_registers_anew_and_does_not_pass_closes_its_host() {
