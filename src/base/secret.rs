@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "the environment is read here and in cli/ only")]
 
 use std::fmt;
+use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
 
 use super::files::{self, FileError};
 use super::logging;
@@ -100,10 +102,12 @@ pub enum SecretError {
         status: ExitStatus,
     },
     /// The command did not end.
-    #[error("`{program}`, which gives the credential, did not end within {} s", EXEC_DEADLINE.as_secs())]
+    #[error("`{program}`, which gives the credential, did not end within {seconds} s")]
     Deadline {
         /// The program.
         program: String,
+        /// How long it had.
+        seconds: u64,
     },
     /// What came is no credential.
     #[error("the credential of {reference} {problem}")]
@@ -229,7 +233,8 @@ async fn run(words: &[String], limit: u64) -> Result<Vec<u8>, SecretError> {
 }
 
 /// What a command that gives a credential prints, at most two bytes more than `limit`, so that too much
-/// of it can be told. It can ask nobody anything.
+/// of it can be told. It can ask nobody anything. What it leaves behind may keep its output open: whoever has
+/// ended says no more.
 ///
 /// Must not be called in a paused runtime: its clock would run out while the command runs.
 ///
@@ -242,16 +247,33 @@ pub async fn output_of(
 ) -> Result<Vec<u8>, SecretError> {
     let spawn = |source| SecretError::Spawn { program: program.to_owned(), source };
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().map_err(spawn)?;
-    let Some(stdout) = child.stdout.take() else {
+    let Some(mut stdout) = child.stdout.take() else {
         unreachable!("the output was asked for as a pipe above");
     };
     let mut bytes = Vec::new();
     let whole = async {
-        stdout.take(limit + 2).read_to_end(&mut bytes).await?;
+        let limit = limit + 2;
+        loop {
+            let most = limit.saturating_sub(bytes.len() as u64);
+            let mut bounded = (&mut stdout).take(most);
+            tokio::select! {
+                read = bounded.read_buf(&mut bytes) => if read? == 0 { break },
+                status = child.wait() => {
+                    // Without a wait: what it has said is in the pipe.
+                    let stdout = Receiver::from_owned_fd(stdout.into_owned_fd()?)?.into_nonblocking_fd()?;
+                    let rest = std::fs::File::from(stdout).take(most).read_to_end(&mut bytes);
+                    return match rest {
+                        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+                        _ => status,
+                    };
+                }
+            }
+        }
+        drop(stdout);
         child.wait().await
     };
     match tokio::time::timeout(EXEC_DEADLINE, whole).await {
-        Err(_) => Err(SecretError::Deadline { program: program.to_owned() }),
+        Err(_) => Err(SecretError::Deadline { program: program.to_owned(), seconds: EXEC_DEADLINE.as_secs() }),
         Ok(Err(source)) => Err(spawn(source)),
         Ok(Ok(status)) if status.success() => Ok(bytes),
         Ok(Ok(status)) => Err(SecretError::Failed { program: program.to_owned(), status }),

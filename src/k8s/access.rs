@@ -360,7 +360,8 @@ impl Reader<'_, AuthInfo> {
             };
             environment.push((name.clone(), SecretString::from(value.as_str())));
         }
-        Ok(Plugin::new(command, exec.args.clone().unwrap_or_default(), environment))
+        let arguments = exec.args.clone().unwrap_or_default();
+        Ok(Plugin::new(command, arguments, environment, exec.install_hint.clone()))
     }
 }
 

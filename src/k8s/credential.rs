@@ -1,6 +1,7 @@
 //! The bearer token: from the kubeconfig, a file, or an exec plugin. What a plugin prints is never
 //! shown, neither when it fails nor when it is not understood.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use serde::de::IgnoredAny;
 use tokio::process::Command;
 use tokio::sync::Mutex;
 
+use super::answer::shown;
 use crate::base::files::{self, FileError};
 use crate::base::logging;
 use crate::base::secret::{SecretError, output_of};
@@ -38,6 +40,8 @@ pub(super) struct Plugin {
     command: String,
     arguments: Vec<String>,
     environment: Vec<(String, SecretString)>,
+    /// How to get the program, as its kubeconfig says it.
+    install_hint: Option<String>,
     /// What it gave last. It is held until the server refuses it: that tells an expiry without
     /// comparing two clocks.
     held: Mutex<Option<SecretString>>,
@@ -63,13 +67,21 @@ pub enum CredentialError {
         problem: &'static str,
     },
     /// The plugin.
-    #[error("the exec plugin gives no token (run `{command}` by hand to see what it says)")]
+    #[error("the exec plugin gives no token ({advice})")]
     Plugin {
-        /// The program.
-        command: String,
+        /// What to do: how to get a program that is not there, in the words of the kubeconfig, else to run it by hand.
+        advice: String,
         /// Why.
         #[source]
         source: SecretError,
+    },
+    /// The plugin did not end.
+    #[error("the exec plugin `{command}` did not end within {seconds} s (run it by hand to see what it waits for)")]
+    Late {
+        /// The program.
+        command: String,
+        /// How long it had.
+        seconds: u64,
     },
 }
 
@@ -107,8 +119,26 @@ impl Credential {
 }
 
 impl Plugin {
-    pub(super) fn new(command: String, arguments: Vec<String>, environment: Vec<(String, SecretString)>) -> Self {
-        Self { command, arguments, environment, held: Mutex::default() }
+    pub(super) fn new(
+        command: String,
+        arguments: Vec<String>,
+        environment: Vec<(String, SecretString)>,
+        install_hint: Option<String>,
+    ) -> Self {
+        Self { command, arguments, environment, install_hint, held: Mutex::default() }
+    }
+
+    fn failed(&self, source: SecretError) -> CredentialError {
+        let command = self.command.clone();
+        match &source {
+            SecretError::Deadline { seconds, .. } => CredentialError::Late { command, seconds: *seconds },
+            SecretError::Spawn { source: why, .. } if why.kind() == ErrorKind::NotFound => {
+                let hint = self.install_hint.as_deref().map(shown).filter(|hint| !hint.is_empty());
+                let advice = hint.unwrap_or_else(|| "it is not installed here, or not in PATH".to_owned());
+                CredentialError::Plugin { advice, source }
+            }
+            _ => CredentialError::Plugin { advice: format!("run `{command}` by hand to see what it says"), source },
+        }
     }
 
     async fn token(&self, refused: Option<&SecretString>) -> Result<SecretString, CredentialError> {
@@ -120,7 +150,7 @@ impl Plugin {
         command.args(&self.arguments).stderr(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value.expose_secret())));
         let output = output_of(&mut command, &self.command, LONGEST).await;
-        let output = output.map_err(|source| CredentialError::Plugin { command: self.command.clone(), source })?;
+        let output = output.map_err(|source| self.failed(source))?;
         let whence = || format!("the exec plugin `{}`", self.command);
         let fail = |problem| CredentialError::NoToken { whence: whence(), problem };
         // A parser's error would quote what it has read.

@@ -7,16 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::Stream;
 use http::header::{AUTHORIZATION, USER_AGENT};
+use http::response::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body as KubeBody;
 use kube::core::WatchEvent;
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use tower::BoxError;
 
 use super::access::Access;
 use super::answer::{self, Answer, Page};
-use super::credential::{Credential, CredentialError, header};
+use super::credential::{Credential, header};
 use super::error::{Error, Refusal};
 use crate::base::net::{Body, Exchange, NetError};
 use crate::base::retry::{Policy, retry};
@@ -54,26 +56,20 @@ pub(super) type Made = Result<Request<Vec<u8>>, kube::core::request::Error>;
 pub(super) struct Transport {
     pub(super) cluster: String,
     authority: String,
+    credential: Credential,
     client: kube::Client,
 }
 
-/// What carries one request: adds who we are, and the path of the server.
+/// What carries one request: adds our name, and the path of the server.
 struct Carrier {
     exchange: Arc<dyn Exchange>,
-    authority: String,
     prefix: String,
-    credential: Credential,
 }
 
 impl Transport {
     /// Must be called in a runtime, since the client's queue lives in it.
     pub(super) fn new(cluster: &str, access: &Access, exchange: Arc<dyn Exchange>) -> Self {
-        let carrier = Arc::new(Carrier {
-            exchange,
-            authority: access.authority().to_owned(),
-            prefix: access.prefix.clone(),
-            credential: access.credential.clone(),
-        });
+        let carrier = Arc::new(Carrier { exchange, prefix: access.prefix.clone() });
         let service = tower::service_fn(move |request: Request<KubeBody>| {
             let carrier = Arc::clone(&carrier);
             async move {
@@ -84,7 +80,8 @@ impl Transport {
         });
         // A client over a service of ours has no layer that repeats anything.
         let authority = access.authority().to_owned();
-        Self { cluster: cluster.to_owned(), authority, client: kube::Client::new(service, "default") }
+        let (cluster, credential) = (cluster.to_owned(), access.credential.clone());
+        Self { cluster, authority, credential, client: kube::Client::new(service, "default") }
     }
 
     /// Sends a request, and reads the body of a success. Only a server that is ready forbids anything: one
@@ -109,8 +106,41 @@ impl Transport {
         }
     }
 
-    /// Sends a request, and reads the body of a success.
+    /// Sends a request, and reads the body of a success. What gives the token has a time of its own: it is none of
+    /// the server's.
     async fn send_once(&self, call: &str, request: Request<Vec<u8>>, deadline: Duration) -> Result<Bytes, Error> {
+        let token = self.token(call, None).await?;
+        let (mut head, mut body) = self.exchange(call, bearing(&request, token.as_ref()), deadline).await?;
+        // Who is not known has done nothing. A token that has expired is renewed, once.
+        if head.status == StatusCode::UNAUTHORIZED
+            && let Some(token) = token
+            && let Some(fresh) = self.token(call, Some(&token)).await?
+        {
+            tracing::info!("the token for {} was refused: trying a new one", self.authority);
+            (head, body) = self.exchange(call, bearing(&request, Some(&fresh)), deadline).await?;
+        }
+        let (cluster, call) = (self.cluster.clone(), call.into());
+        match answer::read(head.status, &head.headers, &body) {
+            Answer::Body => Ok(body),
+            Answer::Elsewhere(location) => Err(Error::Redirected { cluster, location }),
+            Answer::Unauthorized => Err(Error::Unauthorized { cluster, call }),
+            Answer::Refused(refusal) => Err(Error::Refused { cluster, call, refusal: Box::new(refusal) }),
+        }
+    }
+
+    /// What shows who we are: see [`Credential::token`].
+    async fn token(&self, call: &str, refused: Option<&SecretString>) -> Result<Option<SecretString>, Error> {
+        let fail = |source| Error::Credential { cluster: self.cluster.clone(), call: call.into(), source };
+        self.credential.token(refused).await.map_err(fail)
+    }
+
+    /// One request, and its whole answer within the deadline.
+    async fn exchange(
+        &self,
+        call: &str,
+        request: Request<Vec<u8>>,
+        deadline: Duration,
+    ) -> Result<(Parts, Bytes), Error> {
         let running = async {
             let response = self
                 .client
@@ -127,14 +157,7 @@ impl Transport {
             Err(Error::Net { cluster: self.cluster.clone(), call: call.into(), source })
         });
         tracing::debug!(call, status = result.as_ref().ok().map(|(head, _)| head.status.as_u16()), "kubernetes");
-        let (head, body) = result?;
-        let (cluster, call) = (self.cluster.clone(), call.into());
-        match answer::read(head.status, &head.headers, &body) {
-            Answer::Body => Ok(body),
-            Answer::Elsewhere(location) => Err(Error::Redirected { cluster, location }),
-            Answer::Unauthorized => Err(Error::Unauthorized { cluster, call }),
-            Answer::Refused(refusal) => Err(Error::Refused { cluster, call, refusal: Box::new(refusal) }),
-        }
+        result
     }
 
     /// Sends a request once, and decodes its answer: all that changes something comes here.
@@ -196,7 +219,9 @@ impl Transport {
         &self,
         request: Made,
     ) -> Result<impl Stream<Item = Result<WatchEvent<T>, kube::Error>>, BoxError> {
-        Ok(self.client.request_events::<T>(request?).await?)
+        // One that has expired is renewed by the next look.
+        let token = self.credential.token(None).await?;
+        Ok(self.client.request_events::<T>(bearing(&request?, token.as_ref())).await?)
     }
 
     pub(super) fn decode(&self, call: &str, what: impl Into<String>) -> Error {
@@ -211,11 +236,7 @@ impl Transport {
     fn broken(&self, call: &str, error: BoxError) -> Error {
         let (cluster, call) = (self.cluster.clone(), call.into());
         let authority = self.authority.clone();
-        let error = match innermost(error).downcast::<CredentialError>() {
-            Ok(source) => return Error::Credential { cluster, call, source: *source },
-            Err(error) => error,
-        };
-        let source = match error.downcast::<NetError>() {
+        let source = match innermost(error).downcast::<NetError>() {
             Ok(source) => *source,
             Err(error) if error.is::<LengthLimitError>() => NetError::TooLong { authority, limit: LONGEST_ANSWER },
             Err(source) => NetError::Broken { authority, source },
@@ -250,21 +271,15 @@ impl Carrier {
             *request.uri_mut() = format!("{}{path}", self.prefix).parse::<Uri>()?;
         }
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        let token = self.credential.token(None).await?;
-        let Some(token) = token else { return Ok(self.exchange.exchange(request).await?) };
-        let again = request.clone();
-        request.headers_mut().extend(header(&token).map(|value| (AUTHORIZATION, value)));
-        let answer = self.exchange.exchange(request).await?;
-        if answer.status() != StatusCode::UNAUTHORIZED {
-            return Ok(answer);
-        }
-        // Who is not known has done nothing. A token that has expired is renewed, once.
-        let Some(fresh) = self.credential.token(Some(&token)).await? else { return Ok(answer) };
-        tracing::info!("the token for {} was refused: trying a new one", self.authority);
-        let mut request = again;
-        request.headers_mut().extend(header(&fresh).map(|value| (AUTHORIZATION, value)));
         Ok(self.exchange.exchange(request).await?)
     }
+}
+
+/// The request with the token.
+fn bearing(request: &Request<Vec<u8>>, token: Option<&SecretString>) -> Request<Vec<u8>> {
+    let mut request = request.clone();
+    request.headers_mut().extend(token.and_then(header).map(|value| (AUTHORIZATION, value)));
+    request
 }
 
 /// Who we say we are in the audit log of a cluster.

@@ -140,11 +140,72 @@ async fn what_a_plugin_prints_is_never_shown() {
         }
         assert!(!error.may_have_acted() && !error.is_retriable());
     }
-    let missing = access_by(json!({ "exec": {
-        "apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/helper"
-    } }));
-    let text = says(&server.client_with(&missing).await.nodes().await.unwrap_err());
-    assert!(text.contains("cannot run `/no/such/helper`"), "{text}");
+}
+
+#[tokio::test]
+async fn of_a_plugin_that_is_not_there_the_kubeconfig_may_say_how_to_get_it() {
+    let server = Server::new(|_| panic!("without a token nothing is sent"));
+    for (hint, expected) in [
+        (json!("Run this:\n\n  brew install \u{1b}[31mhelper\n"), "(Run this: brew install [31mhelper)"),
+        (json!(" \n"), "(it is not installed here, or not in PATH)"),
+        (Value::Null, "(it is not installed here, or not in PATH)"),
+    ] {
+        let missing = access_by(json!({ "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "/no/such/helper", "installHint": hint,
+        } }));
+        let text = says(&server.client_with(&missing).await.nodes().await.unwrap_err());
+        assert!(text.contains(expected) && text.contains("cannot run `/no/such/helper`"), "{text}");
+    }
+}
+
+/// The clock is paused, and runs on whenever everybody waits: whose time is over first, is told.
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_does_not_end_is_named_and_the_server_is_not_blamed() {
+    let server = Server::new(|_| panic!("without a token nothing is sent"));
+    for script in ["exec sleep infinity", "trap '' TERM; exec sleep infinity", "exec 1>&-; exec sleep infinity"] {
+        let client = server.client_with(&access_by(plugin(script))).await;
+        // Somebody waits for the first contact, and gives it less time than the plugin has.
+        for error in [client.describe().await.unwrap_err(), client.nodes().await.unwrap_err()] {
+            let text = says(&error);
+            assert!(text.contains("the exec plugin `/bin/sh` did not end within 60 s"), "{text}");
+            assert!(matches!(error, Error::Credential { .. }) && !error.is_retriable(), "{error:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_hangs_when_its_token_has_expired_is_named_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let once = dir.path().join("once");
+    std::fs::write(&once, "{\"status\":{\"token\":\"t1\"}}").unwrap();
+    let script = format!("mv {0} {0}.taken && exec cat {0}.taken; exec sleep infinity", once.display());
+    let server = taking(&[]);
+    let client = server.client_with(&access_by(plugin(&script))).await;
+    // Its first run is awaited by the true clock.
+    tokio::time::resume();
+    let first = client.nodes();
+    let mut first = std::pin::pin!(first);
+    while server.seen().is_empty() {
+        assert!(futures::poll!(&mut first).is_pending());
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    let text = says(&first.await.unwrap_err());
+    assert!(text.contains("the exec plugin `/bin/sh` did not end within 60 s"), "{text}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_has_ended_has_given_its_token_whoever_keeps_its_output_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // A child that ends when this test lets it.
+    let script = format!("read line < {} & printf '{{\"status\":{{\"token\":\"kept\"}}}}'", fifo.display());
+    let server = taking(&["kept"]);
+    let client = server.client_with(&access_by(plugin(&script))).await;
+    let nodes = client.nodes().await;
+    std::fs::write(&fifo, "\n").unwrap();
+    nodes.unwrap();
 }
 
 #[tokio::test]
