@@ -215,8 +215,10 @@ impl Run<'_> {
             Some(marker) if state.visit.is_none() => marker::armed(marker),
             Some(_) | None => state.armed.clone(),
         };
-        // Of a changed host, which stands as it is, what is seen to be as it was before is not told as left.
-        if state.changed && !self.is_closed_again(host) {
+        // Of a changed host, which stands as it is, what is seen to be as it was before is not told as left: unless
+        // it closes again, and its VMs with it.
+        let closes = self.is_closed_again(host) && state.memory.maintenance == OurMaintenance::Asked;
+        if state.changed && !closes {
             uncompensated.retain(|comp| !is_back(comp, record));
         }
         let names: Vec<&str> = uncompensated

@@ -4,7 +4,7 @@ use poolwright::plan::Plan;
 use poolwright::report::{self, Again, Handover, Paper};
 use poolwright::rollout::RunState;
 
-use crate::rollout::nodes::{BAD_GPU, Nodes};
+use crate::rollout::nodes::{BAD_GPU, Nodes, OFF_AT_THE_END};
 use crate::rollout::scene::{closed, host_of};
 use crate::support::lab::Lab;
 
@@ -41,6 +41,18 @@ async fn a_host_that_is_kept_open_has_its_nodes_to_be_seen_to_and_nothing_else()
     assert!(card.steps[0].does.starts_with("wait for the node"), "{text}");
     assert_eq!(text.matches("not put back: ").count(), 2, "{text}");
     assert!(!text.contains("not put back: power") && !text.contains("not put back: maintenance"), "{text}");
+}
+
+/// One that was to be closed again, and is not, since a node of it serves: the VM of that node runs, the other's is off.
+#[tokio::test(start_paused = true)]
+async fn a_host_that_stays_open_has_no_vm_to_be_started_that_runs() {
+    let (lab, plan) = Nodes { world: OFF_AT_THE_END, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    let (card, text) = card(&state, &plan);
+    assert!(!closed(&lab, 1) && lab.world.tally().vms["vm-1"].on && !lab.world.tally().vms["vm-2"].on, "{text}");
+    let starts = starts(&card);
+    assert!(starts.len() == 2 && starts[0] == "start vm-2", "{starts:?} {text}");
+    assert!(!text.contains("not put back: maintenance") && !text.contains("(vm-1)"), "{text}");
 }
 
 /// Its neighbour: closed again, all of it is to be put back.
