@@ -203,6 +203,7 @@ rules! {
     DOC_GUEST = ("PW-DOC-12", Error, false, "a guest cluster that is not listed, or listed twice");
     DOC_RESOURCE = ("PW-DOC-13", Error, false, "a resource that no device plugin offers");
     DOC_TEMPLATE = ("PW-DOC-14", Error, false, "a template that was not read");
+    DOC_PROVES_PART = ("PW-DOC-15", Warning, false, "Jobs that are given fewer GPUs than their node has");
     DRV_MISSING = ("PW-DRV-01", Error, false, "the NVIDIA host driver that vGPU needs is not installed");
     DRV_DIFFERS = ("PW-DRV-02", Error, true, "the host driver is not the one the profile names");
     DRV_UNKNOWN = ("PW-DRV-03", Error, true, "the host driver could not be read");

@@ -29,6 +29,7 @@ impl Rule {
             "PW-DOC-12" => "name it under `guests` of the Site and, once, of the pool",
             "PW-DOC-13" => "write it as device plugins do: `nvidia.com/gpu`",
             "PW-DOC-14" => "see that the file is there, by its path from the working directory",
+            "PW-DOC-15" => "write the limit as `{{ perNode }}`",
             "PW-DRV-01" | "PW-DRV-02" => {
                 "install the driver through the cluster's image; it is checked here, never installed"
             }

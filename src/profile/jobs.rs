@@ -6,11 +6,15 @@ use serde_json::Value;
 
 use super::Loaded;
 use super::guests::{ExpectWish, TemplateWish};
+use super::pods;
 use crate::document::{Filled, Problem, Unused, fill, nearest};
 use crate::model::{At, Place};
 
 /// Variables that `expect` gives.
 const GIVEN: [&str; 2] = ["resource", "perNode"];
+
+/// The lists of containers of a pod.
+const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 impl Loaded {
     /// The templates that the pools name, each once.
@@ -106,6 +110,10 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
         let hint = "a template is one object: `apiVersion: batch/v1`, `kind: Job`";
         return vec![filled.problem(&[key], format!("no Job: expected batch/v1 Job, found {found}"), hint)];
     }
+    let misshapen = pods::misshapen(filled);
+    if !misshapen.is_empty() {
+        return misshapen;
+    }
     let mut set_at_visit = |path: &[&str], what: &str| {
         let pointer: String = path.iter().map(|key| format!("/{key}")).collect();
         if value.pointer(&pointer).is_some() {
@@ -129,6 +137,7 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
         ));
     }
     problems.extend(never_passes(filled));
+    problems.extend(pods::never_runs(filled));
     let containers = [pod.as_slice(), &["containers"]].concat();
     let all = value.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let Some(all) = all.filter(|all| !all.is_empty()) else {
@@ -145,16 +154,17 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
             }
         }
     }
+    problems.extend(pods::overcommitted(filled, resource));
     // An extended resource has one value for request and limit, and the limit is the one that is needed.
-    let limits = all.iter().filter_map(|container| container.pointer("/resources/limits")?.get(resource.as_str()));
-    let asked: Vec<Option<u64>> = limits.map(amount).collect();
-    let sum = asked.iter().copied().sum::<Option<u64>>();
-    let pods = at_once(value);
+    let every = || LISTS.into_iter().flat_map(|list| pods::containers(value, list));
+    let asked = every().any(|container| pods::of(container, "limits", resource).is_some());
+    let sum = pods::needs(value, resource);
+    let at_once = at_once(value);
     let hint = "write `resources: {limits: {\"{{ resource }}\": {{ perNode }}}}` on a container".to_owned();
-    match (asked.is_empty(), sum) {
-        (false, Some(each @ 1..)) if each.saturating_mul(pods) <= per_node.into() => {}
-        (true, _) => {
-            let known = all.iter().filter_map(|one| one.pointer("/resources/limits")?.as_object());
+    match (asked, sum) {
+        (true, Some(each @ 1..)) if each.saturating_mul(at_once) <= per_node.into() => {}
+        (false, _) => {
+            let known = every().filter_map(|one| one.pointer("/resources/limits")?.as_object());
             let near = nearest(resource, known.flat_map(|limits| limits.keys()).map(String::as_str));
             let near = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
             let message = format!("no container has a limit of {resource}{near}: the Job would run beside the GPUs");
@@ -163,8 +173,8 @@ fn wrong(filled: &Filled, resource: &At<String>, per_node: u32) -> Vec<Problem> 
         (_, Some(0)) => {
             problems.push(filled.problem(&containers, format!("the limit of {resource} is 0"), &hint));
         }
-        (_, Some(sum)) if pods > 1 => {
-            let message = format!("{pods} pods at once ask for {sum} of {resource} each, and a node has {per_node}");
+        (_, Some(sum)) if at_once > 1 => {
+            let message = format!("{at_once} pods at once ask for {sum} of {resource} each, and a node has {per_node}");
             let hint = "one pod that asks for all of them proves the node: remove `parallelism`";
             problems.push(filled.problem(&["spec", "parallelism"], message, hint));
         }
@@ -190,7 +200,7 @@ fn never_passes(filled: &Filled) -> Vec<Problem> {
         ("completions", "a Job of no pods validates nothing"),
         ("activeDeadlineSeconds", "the Job fails as it starts"),
     ] {
-        if spec(key).and_then(amount) == Some(0) {
+        if spec(key).and_then(Value::as_u64) == Some(0) {
             problems.push(filled.problem(&["spec", key], format!("`{key}: 0`: {why}"), "remove it"));
         }
     }
@@ -201,13 +211,14 @@ fn never_passes(filled: &Filled) -> Vec<Problem> {
     problems
 }
 
-/// How many pods of the Job run at one time.
-fn at_once(job: &Value) -> u64 {
-    let count = |key: &str| job.pointer(key).and_then(amount);
-    let most = count("/spec/parallelism").unwrap_or(1);
-    most.min(count("/spec/completions").unwrap_or(most))
+/// How many of a resource the pods of a Job have at one time. None where it cannot be told.
+pub(super) fn most_at_once(job: &Value, resource: &str) -> Option<u64> {
+    Some(pods::needs(job, resource)?.saturating_mul(at_once(job)))
 }
 
-fn amount(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+/// How many pods of the Job run at one time.
+fn at_once(job: &Value) -> u64 {
+    let count = |key: &str| job.pointer(key).and_then(Value::as_u64);
+    let most = count("/spec/parallelism").unwrap_or(1);
+    most.min(count("/spec/completions").unwrap_or(most))
 }

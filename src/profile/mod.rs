@@ -18,6 +18,7 @@ mod check;
 mod guests;
 mod jobs;
 mod loaded;
+mod pods;
 mod pool;
 mod resolve;
 mod roster;

@@ -210,6 +210,132 @@ fn what_is_wrong_with_a_template_is_said_at_its_line() {
     insta::assert_snapshot!(all_wrong(&cases));
 }
 
+/// The shipped template, with one text of it changed.
+fn changed(from: &str, to: &str) -> Loaded {
+    let text = vector_add();
+    assert!(text.contains(from), "{from}");
+    let wish = validated("{file: t.yaml, set: {image: lab/vectoradd}}");
+    load(SITE, &[wish], &[("t.yaml", &text.replacen(from, to, 1))])
+}
+
+const NAMESPACE: &str = "  namespace: default\n";
+const RESTART: &str = "      restartPolicy: Never\n";
+const BACKOFF: &str = "  backoffLimit: 0\n";
+
+#[test]
+fn a_job_whose_pod_would_never_prove_the_node_is_refused() {
+    let of_job = |line: &str| changed(BACKOFF, &format!("  {line}\n"));
+    let of_pod = |line: &str| changed(RESTART, &format!("{RESTART}      {line}\n"));
+    let init = |containers: &str| of_pod(&format!("initContainers: [{containers}]"));
+    let asking = "name: a, image: b, resources: {limits: {nvidia.com/gpu: 1}}";
+    let cases = [
+        ("a namespace that is a number", changed(NAMESPACE, "  namespace: 5\n")),
+        ("a namespace that is empty", changed(NAMESPACE, "  namespace: \"\"\n")),
+        ("metadata that are a list", changed(NAMESPACE, "  - namespace: default\n")),
+        ("labels that are a list", changed(NAMESPACE, "  labels: [a, b]\n")),
+        ("annotations that are a text", changed(NAMESPACE, "  annotations: a\n")),
+        ("labels of the pod that are a text", changed("  template:\n", "  template:\n    metadata: {labels: a}\n")),
+        ("tolerations that are a mapping", of_pod("tolerations: {operator: Exists}")),
+        ("a limit of tries that is a text", of_job("backoffLimit: \"0\"")),
+        ("a limit of tries below nothing", of_job("backoffLimit: -1")),
+        ("half a completion", of_job("completions: 0.5")),
+        ("pods at a time in words", of_job("parallelism: two")),
+        ("a time that is over", changed("activeDeadlineSeconds: 900", "activeDeadlineSeconds: -5")),
+        ("gates", of_pod("schedulingGates: [{name: example.com/quota}]")),
+        ("another controller", of_job("managedBy: kueue.x-k8s.io/multikueue")),
+        (
+            "a policy for failures and tries in place",
+            changed(
+                "  template:\n    spec:\n      restartPolicy: Never\n",
+                "  podFailurePolicy: {rules: [{action: FailJob}]}\n  template:\n    spec:\n      restartPolicy: OnFailure\n",
+            ),
+        ),
+        ("labels that the node must have", of_pod("nodeSelector: {nvidia.com/gpu.present: \"true\"}")),
+        (
+            "an affinity that has to hold",
+            of_pod(
+                "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}",
+            ),
+        ),
+        (
+            "a request that is not the limit",
+            changed("            limits:\n", "            requests: {nvidia.com/gpu: 1}\n            limits:\n"),
+        ),
+        ("a sidecar with a GPU", init(&format!("{{{asking}, restartPolicy: Always}}"))),
+        ("an init container that asks for more", init(&asking.replace("gpu: 1", "gpu: 3"))),
+        (
+            "an init container beside a sidecar",
+            init(&format!("{{{asking}, restartPolicy: Always}}, {{{}}}", asking.replace("gpu: 1", "gpu: 2"))),
+        ),
+    ];
+    insta::assert_snapshot!(all_wrong(&cases));
+}
+
+#[test]
+fn init_containers_are_counted_as_kubernetes_counts() {
+    let one = "{name: a, image: b, resources: {limits: {nvidia.com/gpu: 1}}";
+    let two = "{name: a, image: b, resources: {limits: {nvidia.com/gpu: 2}}";
+    for (init, gpus) in [
+        // One after the other, before the containers.
+        (format!("{two}}}, {two}}}, {one}}}"), "{{ perNode }}"),
+        // Beside the containers.
+        (format!("{one}, restartPolicy: Always}}"), "1"),
+        (format!("{one}, restartPolicy: Always}}, {one}}}"), "1"),
+        // Before the sidecar starts.
+        (format!("{two}}}, {one}, restartPolicy: Always}}"), "1"),
+        // The init container has all of them.
+        (format!("{two}}}"), "1"),
+    ] {
+        let text = vector_add().replacen(RESTART, &format!("{RESTART}      initContainers: [{init}]\n"), 1);
+        let text = text.replacen("{{ perNode }}", gpus, 1);
+        let wish = validated("{file: t.yaml, set: {image: lab/vectoradd}}");
+        assert_eq!(everything_wrong(&load(SITE, &[wish], &[("t.yaml", &text)])), "", "{init}");
+    }
+}
+
+#[test]
+fn what_does_no_harm_to_a_job_is_taken() {
+    let of_pod = |line: &str| changed(RESTART, &format!("{RESTART}      {line}\n"));
+    for loaded in [
+        changed(NAMESPACE, "  namespace:\n  labels:\n"),
+        changed(BACKOFF, "  managedBy: kubernetes.io/job-controller\n  backoffLimit: 2\n"),
+        changed(BACKOFF, "  backoffLimit: 0\n  podFailurePolicy: {rules: [{action: FailJob}]}\n"),
+        changed(
+            "            limits:\n",
+            "            requests: {nvidia.com/gpu: \"2\", cpu: 500m}\n            limits:\n",
+        ),
+        of_pod("tolerations: [{operator: Exists}]"),
+        of_pod("nodeSelector: {}"),
+        of_pod("schedulingGates: []"),
+        of_pod("affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}"),
+    ] {
+        assert_eq!(everything_wrong(&loaded), "");
+    }
+}
+
+/// Which GPU it was given, nobody knows; the other may be the broken one.
+#[test]
+fn a_job_that_is_given_one_gpu_of_two_is_a_warning() {
+    let warned = |loaded: &Loaded| {
+        assert_eq!(problems(&loaded.problems), "");
+        let found = profile::check(loaded, Some(TODAY));
+        assert!(found.iter().all(|one| one.id.0 == "PW-DOC-15" && one.severity == Severity::Warning), "{found:#?}");
+        found.into_iter().map(|one| one.message).collect::<Vec<_>>()
+    };
+    let said = "1 of 2 nvidia.com/gpu is proven: the Job of `t.yaml` is given no more";
+    assert_eq!(warned(&changed("{{ perNode }}", "1")), [said]);
+    let text = vector_add().replacen("{{ perNode }}", "1", 1);
+    let both = |second: &str| {
+        let template = |file: &str| format!("{{template: {{file: {file}, set: {{image: a}}}}}}");
+        let guest = "cluster: k8s-serve, expect: {resource: nvidia.com/gpu, perNode: 2}";
+        let list = format!("{}, {}", template("t.yaml"), template("u.yaml"));
+        let pool = pool("a", &[&format!("guests: [{{{guest}, validate: [{list}]}}]")]);
+        load(SITE, &[pool], &[("t.yaml", &text), ("u.yaml", second)])
+    };
+    assert_eq!(warned(&both(&text)), [said, &said.replace("t.yaml", "u.yaml")], "each may be given the same one");
+    assert_eq!(warned(&both(&vector_add())), [""; 0], "the other Job proves both");
+}
+
 #[test]
 fn a_job_of_several_pods_is_taken_where_the_node_has_gpus_for_them() {
     let wish = validated("{file: t.yaml, set: {image: lab/vectoradd}}");

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crate::document::nearest;
 use crate::model::{Finding, Place, Rule};
 use crate::profile::GpuPool;
+use crate::profile::guests::{GuestWish, ValidateWish};
+use crate::profile::jobs::most_at_once;
 
 pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
     twice(spec, findings);
@@ -31,9 +33,33 @@ pub(super) fn check(spec: &GpuPool, findings: &mut Vec<Finding>) {
             );
         }
     }
+    for guest in &spec.guests {
+        proves_part(guest, findings);
+    }
     if let Some(wish) = spec.rollout.on_validation_failure.as_ref().filter(|_| spec.guests.is_empty()) {
         let message = "`rollout.onValidationFailure` does nothing: the pool has no `guests` whose nodes are validated";
         findings.push(Finding::new(&Rule::DOC_NO_EFFECT, message).at(&wish.place).hint("remove it"));
+    }
+}
+
+/// Jobs that ask for fewer GPUs than a node has: the others may be broken. Several Jobs do not make up for it, since
+/// each may be given the same ones.
+fn proves_part(guest: &GuestWish, findings: &mut Vec<Finding>) {
+    let per_node = guest.expect.per_node.value;
+    let asks = |one: &ValidateWish| one.template.job.as_ref().and_then(|job| most_at_once(job, &guest.expect.resource));
+    let asked: Option<Vec<u64>> = guest.validate.iter().map(asks).collect();
+    let Some(most) = asked.and_then(|asked| asked.into_iter().max()).filter(|most| *most < per_node.into()) else {
+        return;
+    };
+    for one in &guest.validate {
+        let file = &one.template.file;
+        let of = format!("{most} of {per_node} {}", guest.expect.resource.escape_debug());
+        let message = format!("{of} is proven: the Job of `{}` is given no more", file.escape_debug());
+        findings.push(
+            Finding::new(&Rule::DOC_PROVES_PART, message)
+                .at(&file.place)
+                .hint("write the limit as `{{ perNode }}`: a GPU that no Job was given may be broken"),
+        );
     }
 }
 
