@@ -51,6 +51,10 @@ pub struct Drain {
     evicted: BTreeMap<String, String>,
     /// Of those, what nothing starts again and nobody has asked for yet.
     ended: Vec<String>,
+    /// The UIDs of the first list; none before it.
+    first: Option<BTreeSet<String>>,
+    /// The first that was evicted of those that came later, by who started it.
+    came: BTreeMap<String, String>,
     /// Version of the last list.
     version: Option<String>,
     /// Whether pods did not end in time.
@@ -101,6 +105,8 @@ impl Drain {
             budgets: BTreeMap::new(),
             evicted: BTreeMap::new(),
             ended: Vec::new(),
+            first: None,
+            came: BTreeMap::new(),
             version: None,
             stuck: false,
         }
@@ -118,6 +124,10 @@ impl Drain {
         let pods = self.client.pods_on(&self.node.name).await?;
         self.version = Some(pods.version.clone());
         self.forget(&pods);
+        self.first.get_or_insert_with(|| {
+            let all = pods.due.iter().chain(&pods.ending);
+            all.map(|pod| pod.pod.uid.clone()).collect()
+        });
         self.stuck = pods.ending.iter().any(|pod| is_stuck(pod, now));
         if pods.due.is_empty() && pods.ending.is_empty() {
             return self.emptied(&pods.staying).await;
@@ -259,8 +269,15 @@ impl Drain {
                 if let Some(Kept::Budget { key, .. }) = self.kept.remove(uid) {
                     self.budgets.remove(&key);
                 }
-                if self.evicted.insert(uid.clone(), words(pod)).is_none() && pod.bare {
+                // However often it comes again, it is told once.
+                let again = self.comes_again(pod);
+                let key = if again { starter(pod) } else { uid.clone() };
+                let first = self.evicted.insert(key, self.words(pod)).is_none();
+                if first && !again && pod.owner.is_none() {
                     self.ended.push(words(pod));
+                }
+                if self.is_later(pod) {
+                    self.came.entry(starter(pod)).or_insert_with(|| uid.clone());
                 }
             }
             Evicted::Gone => drop(self.kept.remove(uid)),
@@ -340,14 +357,16 @@ impl Drain {
         let mut budgets: BTreeMap<&str, (String, Vec<String>)> = BTreeMap::new();
         let mut single = Vec::new();
         let critical_wait = others_left(pods);
+        let mut again: BTreeSet<String> = BTreeSet::new();
         for pod in &pods.due {
-            let name = words(pod);
+            let name = self.words(pod);
             match self.kept.get(&pod.pod.uid) {
                 Some(Kept::Budget { key, blocked }) => {
                     budgets.entry(key).or_insert_with(|| (says(blocked), Vec::new())).1.push(name);
                 }
                 Some(Kept::Later { said, .. }) => single.push(format!("{name}: {said}")),
                 Some(Kept::Never { said, .. }) => single.push(format!("{name} cannot be evicted: {said}")),
+                None if self.comes_again(pod) => drop(again.insert(name)),
                 None if accepted.is_some_and(|accepted| accepted.contains(&pod.pod.uid)) => {
                     single.push(format!("{name}: its eviction is accepted"));
                 }
@@ -361,7 +380,37 @@ impl Drain {
             }
         }
         let budgets = budgets.into_values().map(|(said, pods)| format!("{said}: {}", pods.join(", ")));
-        budgets.chain(single).chain(pods.ending.iter().map(|pod| ending(pod, now))).collect()
+        let mut ending = Vec::new();
+        for pod in &pods.ending {
+            match self.comes_again(pod) && !is_stuck(pod, now) && pod.finalizers.is_empty() {
+                true => drop(again.insert(self.words(pod))),
+                false => ending.push(self::ending(pod, now)),
+            }
+        }
+        budgets.chain(single).chain(again).chain(ending).collect()
+    }
+
+    fn is_later(&self, pod: &Pod) -> bool {
+        self.first.as_ref().is_some_and(|first| !first.contains(&pod.pod.uid))
+    }
+
+    /// Whether it is there in place of another that had come after the cordon and was evicted. The first that comes
+    /// may have been bound just before the cordon.
+    fn comes_again(&self, pod: &Pod) -> bool {
+        self.is_later(pod) && self.came.get(&starter(pod)).is_some_and(|first| *first != pod.pod.uid)
+    }
+
+    /// A pod in words; one that comes again, in words that are the next one's too.
+    fn words(&self, pod: &Pod) -> String {
+        if !self.comes_again(pod) {
+            return words(pod);
+        }
+        let starter = starter(pod);
+        let why = if pod.tolerates { "it tolerates the cordon" } else { "it is pinned there by nodeName" };
+        format!(
+            "a pod of {starter} comes again on the cordoned node as often as it is evicted ({why}); whoever looks after \
+             {starter} has to end that"
+        )
     }
 }
 
@@ -394,9 +443,14 @@ fn others_left(pods: &Pods) -> bool {
     pods.due.iter().chain(&pods.ending).any(|pod| pod.priority < CRITICAL)
 }
 
+/// Who starts it again, by name; the pod itself, if its name is all that is known.
+fn starter(pod: &Pod) -> String {
+    pod.owner.clone().unwrap_or_else(|| format!("pod {}", pod.pod))
+}
+
 /// A pod, with what its eviction costs.
 fn words(pod: &Pod) -> String {
-    let costs = match (pod.bare, pod.scratch) {
+    let costs = match (pod.owner.is_none(), pod.scratch) {
         (true, true) => " (nothing starts it again; its emptyDir is lost)",
         (true, false) => " (nothing starts it again)",
         (false, true) => " (its emptyDir is lost)",

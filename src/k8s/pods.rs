@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod as RawPod;
+use k8s_openapi::api::core::v1::{Pod as RawPod, Toleration};
 use kube::Resource;
 use kube::api::ListParams;
 use kube::core::Request;
@@ -44,8 +44,10 @@ pub struct Pod {
     pub priority: i32,
     /// Its labels: disruption budgets choose pods by them.
     pub labels: BTreeMap<String, String>,
-    /// Whether nothing starts it again: it has no controller.
-    pub bare: bool,
+    /// Who starts it again, its controller: `ReplicaSet ml/web`. None if nothing does.
+    pub owner: Option<String>,
+    /// Whether it tolerates the cordon of its node, so that a scheduler may choose that node again.
+    pub tolerates: bool,
     /// Whether it has a volume that ends with it (`emptyDir`).
     pub scratch: bool,
     /// `metadata.deletionTimestamp`, by the server's clock: the end of its grace, which is counted in.
@@ -150,6 +152,17 @@ fn stays(pod: &RawPod) -> Option<Why> {
     }
 }
 
+/// The taint that a cordon brings.
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+fn tolerates_cordon(toleration: &Toleration) -> bool {
+    let of_it = match toleration.key.as_deref() {
+        None | Some("") => toleration.operator.as_deref() == Some("Exists"),
+        Some(key) => key == CORDON,
+    };
+    of_it && matches!(toleration.effect.as_deref(), None | Some("" | "NoSchedule"))
+}
+
 fn read(node: &str, raw: RawPod) -> Result<Pod, String> {
     let metadata = raw.metadata;
     let pod = PodRef {
@@ -157,6 +170,8 @@ fn read(node: &str, raw: RawPod) -> Result<Pod, String> {
         name: name(metadata.name, "name of a pod")?,
         uid: metadata.uid.filter(|uid| !uid.is_empty()).ok_or("a pod has no uid")?,
     };
+    let controller = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+    let owner = controller.map(|owner| format!("{} {}/{}", owner.kind, pod.namespace, owner.name));
     let spec = raw.spec.ok_or_else(|| format!("pod {pod} has no spec"))?;
     // A server that passes over the selector would have us evict the pods of other nodes.
     if spec.node_name.as_deref() != Some(node) {
@@ -169,7 +184,8 @@ fn read(node: &str, raw: RawPod) -> Result<Pod, String> {
         pod,
         priority: spec.priority.unwrap_or(0),
         labels: metadata.labels.unwrap_or_default(),
-        bare: !metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true)),
+        owner,
+        tolerates: spec.tolerations.iter().flatten().any(tolerates_cordon),
         scratch: spec.volumes.iter().flatten().any(|volume| volume.empty_dir.is_some()),
         ends: metadata.deletion_timestamp.as_ref().map(time).transpose()?,
         finalizers: metadata.finalizers.unwrap_or_default(),

@@ -125,6 +125,63 @@ fn attachment(volume: &str, node: &str, attached: bool) -> Value {
     })
 }
 
+/// Another pod of the owner of [`pod`], made after the last one was evicted.
+fn next(name: &str, tolerations: Value) -> Value {
+    let mut next = pod(name);
+    next["spec"]["tolerations"] = tolerations;
+    next
+}
+
+#[tokio::test]
+async fn a_pod_that_comes_again_on_the_cordoned_node_is_told_once_and_by_its_owner() {
+    for (tolerations, why) in [
+        (json!([]), "it is pinned there by nodeName"),
+        (json!([{ "key": "nvidia.com/gpu", "operator": "Exists" }]), "it is pinned there by nodeName"),
+        (json!([{ "operator": "Exists", "effect": "NoExecute" }]), "it is pinned there by nodeName"),
+        (json!([{ "operator": "Exists" }]), "it tolerates the cordon"),
+        (
+            json!([{ "key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule" }]),
+            "it tolerates the cordon",
+        ),
+    ] {
+        let mut lab = Lab::new(vec![next("web-1", tolerations.clone()), pod("web-2")]).await;
+        // Two of one owner are no return.
+        assert_eq!(
+            lab.waits(0).await,
+            ["pod ml/web-1: its eviction is accepted", "pod ml/web-2: its eviction is accepted"]
+        );
+        let said = format!(
+            "a pod of ReplicaSet ml/web comes again on the cordoned node as often as it is evicted ({why}); whoever \
+             looks after ReplicaSet ml/web has to end that"
+        );
+        // Whether it was just evicted or is ending, the words are the same: they are written down where they change.
+        lab.change(|cluster| cluster.pods = vec![next("web-3", tolerations.clone())]);
+        assert_eq!(lab.waits(5).await, ["pod ml/web-3: its eviction is accepted"], "it may have been late");
+        for name in ["web-4", "web-5", "web-6"] {
+            lab.change(|cluster| cluster.pods = vec![next(name, tolerations.clone())]);
+            assert_eq!(lab.waits(5).await, [said.as_str()]);
+            assert_eq!(lab.waits(5).await, [said.as_str()]);
+        }
+        // One that does not end in time is another matter.
+        assert_eq!(lab.waits(120).await, ["pod ml/web-6 is stuck: it should have ended by 2026-11-30T20:00:30Z"]);
+        lab.change(|cluster| cluster.pods.clear());
+        let Round::Empty { evidence } = lab.round(5).await else { panic!("it is empty") };
+        let evicted: Vec<_> = evidence.iter().filter(|line| line.starts_with("evicted: ")).collect();
+        assert_eq!(evicted.len(), 4, "the first three, and all that came again in one: {evidence:?}");
+        assert!(evidence.contains(&format!("evicted: {said}")), "{evidence:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_was_bound_just_before_the_cordon_comes_for_the_first_time() {
+    let mut late = pod("late");
+    late["metadata"]["ownerReferences"][0]["name"] = json!("other");
+    let mut lab = Lab::new(vec![pod("web")]).await;
+    lab.waits(0).await;
+    lab.change(|cluster| cluster.pods = vec![late]);
+    assert_eq!(lab.waits(5).await, ["pod ml/late: its eviction is accepted"]);
+}
+
 #[tokio::test]
 async fn pods_are_evicted_end_and_leave_an_empty_node() {
     let mut bare = pod("bare");

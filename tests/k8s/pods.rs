@@ -85,7 +85,7 @@ async fn the_least_important_pod_is_first_and_what_its_eviction_costs_is_known()
     .await
     .unwrap();
     assert_eq!(names(&pods.due), ["batch", "bare", "web", "dns"]);
-    let costs: Vec<_> = pods.due.iter().map(|pod| (pod.bare, pod.scratch)).collect();
+    let costs: Vec<_> = pods.due.iter().map(|pod| (pod.owner.is_none(), pod.scratch)).collect();
     assert_eq!(costs, [(false, false), (true, true), (false, false), (false, false)]);
 }
 
