@@ -63,3 +63,22 @@ async fn a_host_that_is_closed_again_has_all_of_it_to_be_put_back() {
     assert_eq!(card.not_put_back.len(), 5, "{text}");
     assert_eq!(starts(&card).len(), 4, "both VMs, each with its line to paste: {text}");
 }
+
+/// The object that the plan knows is gone: whoever sees to the node is told of the one that is there.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_registered_anew_is_named_by_the_object_that_is_there() {
+    let world = "actors: [{who: anna, once: {method: PowerOnVM_Task, object: vm-1}, after: 5s, \
+                 does: {deleteObject: {cluster: k8s-a, object: nodes/gpu-a}}}]";
+    let (lab, plan) = Nodes { clusters: BAD_GPU, world, ..Nodes::default() }.planned().await;
+    let state = lab.apply(&plan).await.unwrap();
+    let (card, text) = card(&state, &plan);
+    let fates = plan.hosts[0].fates.iter().filter_map(|fate| fate.node.as_ref());
+    let before = &fates.into_iter().find(|node| node.name == "gpu-a").unwrap().uid;
+    let now = &host_of(&state, 1).renewed[0].node.uid;
+    let whole = serde_json::to_string(&card).unwrap();
+    assert!(whole.contains(now) && !whole.contains(before), "{before} {now}: {whole}");
+    assert_eq!(whole.matches("cordon of the node gpu-a").count(), 1, "{whole}");
+    let told = format!("the node gpu-a of k8s-a was deleted, and registered anew ({now}) before it passed its gate");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains(&told), "{text}");
+}
