@@ -90,3 +90,28 @@ async fn a_job_that_has_passed_is_deleted_or_told() {
         assert_eq!((jobs, told), if left { (1, 1) } else { (0, 0) }, "{world}: {report}");
     }
 }
+
+/// A GPU that works at the second try: in another pod, or in the same one. The node is given back, and the report
+/// tells of the try that failed.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_passes_at_its_second_try_has_passed_and_the_first_is_told() {
+    let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
+          containers: [{image: \"cuda*\", ends: {fails: 7}, times: 1}, {image: \"cuda*\"}]}, \
+        {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
+    for (restart, told) in [("Never", "ended with exit code 7"), ("OnFailure", "was started again 1 times")] {
+        let lab = Nodes { clusters, ..Nodes::default() }.lab();
+        let mut plan = lab.plan().await;
+        let guest = plan.hosts[0].guests.iter_mut().find(|guest| guest.cluster.value == "k8s-a").unwrap();
+        let spec = &mut guest.validate[0].job["spec"];
+        spec["backoffLimit"] = 2.into();
+        spec["template"]["spec"]["restartPolicy"] = restart.into();
+        let state = lab.apply(&plan).await.unwrap();
+        assert_eq!(state.exit(), Exit::Done, "{restart}: {state:#?}");
+        are_free(&lab);
+        assert_eq!(lab.world.tally().vms["vm-1"].stops, 1, "{restart}");
+        let mut paper = Paper::new();
+        report::run(&mut paper, &state, Some(&plan), &Again::default(), None);
+        let report = paper.render(false).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(told), "{restart}: {report}");
+    }
+}

@@ -191,6 +191,88 @@ async fn a_rule_for_so_many_pods_is_used_up_by_the_first_that_start() {
     }
 }
 
+/// A Job that is tried again so often, in new pods or in the same one.
+fn retried(name: &str, restart: &str, limit: u32) -> Value {
+    let mut job = job(name, "serve-1", "cuda:1", 1);
+    job["spec"]["backoffLimit"] = json!(limit);
+    job["spec"]["activeDeadlineSeconds"] = json!(900);
+    job["spec"]["template"]["spec"]["restartPolicy"] = json!(restart);
+    job
+}
+
+/// Kubernetes, "Jobs", "Pod backoff failure policy": 10 s, 20 s, 40 s between the pods.
+#[tokio::test(start_paused = true)]
+async fn a_job_waits_longer_with_each_pod_after_one_that_failed() {
+    let kube = Kube::new(&world("      containers: [{image: \"*\", takes: 1s, ends: {fails: 3}}]", "", ""));
+    kube.post(JOBS, &retried("bad", "Never", 3)).await;
+    let path = "/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io%2Fjob-name%3Dbad";
+    let mut seen = Vec::new();
+    for second in 0..120 {
+        let count = kube.get(path).await["items"].as_array().unwrap().len();
+        if count > seen.len() {
+            seen.push(second);
+        }
+        pass(1).await;
+    }
+    let waits: Vec<i32> = seen.windows(2).map(|two| two[1] - two[0]).collect();
+    // Each pod takes 2 s to start, and runs for one.
+    assert_eq!(waits, [13, 23, 43], "{seen:?}");
+    let failed = kube.get(&format!("{JOBS}/bad")).await;
+    assert_eq!(condition(&failed, "Failed")["reason"], "BackoffLimitExceeded");
+    assert_eq!(failed["status"]["failed"], 4);
+}
+
+/// Kubernetes, "Pod Lifecycle": restarted in its pod at once, then after 10 s, 20 s; and the Job controller
+/// counts restarts against `backoffLimit` (`pastBackoffLimitOnFailure`).
+#[tokio::test(start_paused = true)]
+async fn a_container_that_fails_is_started_anew_in_its_pod_where_its_policy_is_on_failure() {
+    let guest = |times: u32| {
+        format!(
+            "      containers: [{{image: \"*\", takes: 1s, ends: {{fails: 3}}, log: bad, times: {times}}}, \
+             {{image: \"*\", takes: 1s, log: good}}]"
+        )
+    };
+    let status = async |kube: &Kube| pod_of(kube, "check").await["status"]["containerStatuses"][0].clone();
+    // It succeeds at once.
+    let kube = Kube::new(&world(&guest(0), "", ""));
+    kube.post(JOBS, &retried("check", "OnFailure", 0)).await;
+    pass(5).await;
+    assert_eq!(condition(&kube.get(&format!("{JOBS}/check")).await, "Complete")["status"], "True");
+    assert_eq!(pod_of(&kube, "check").await["status"]["phase"], "Succeeded");
+
+    // At the third try: the second comes at once, and then there is a back-off.
+    let kube = Kube::new(&world(&guest(2), "", ""));
+    kube.post(JOBS, &retried("check", "OnFailure", 3)).await;
+    pass(8).await;
+    let waits = status(&kube).await;
+    let state = &waits["state"]["waiting"];
+    assert_eq!((&state["reason"], &waits["restartCount"]), (&json!("CrashLoopBackOff"), &json!(1)), "{waits}");
+    assert!(state["message"].as_str().unwrap().starts_with("back-off 10s"), "{waits}");
+    assert_eq!(waits["lastState"]["terminated"]["exitCode"], 3);
+    assert_eq!(pod_of(&kube, "check").await["status"]["phase"], "Running");
+    pass(10).await;
+    let done = status(&kube).await;
+    assert_eq!((&done["state"]["terminated"]["exitCode"], &done["restartCount"]), (&json!(0), &json!(2)), "{done}");
+    let job = kube.get(&format!("{JOBS}/check")).await;
+    assert_eq!((&condition(&job, "Complete")["status"], &job["status"]["failed"]), (&json!("True"), &json!(0)));
+    let pod = pod_of(&kube, "check").await["metadata"]["name"].as_str().unwrap().to_owned();
+    let log = format!("/api/v1/namespaces/default/pods/{pod}/log");
+    assert_eq!(kube.call("GET", &log, "", "").await, (200, json!("good\n")));
+
+    // The limit is reached with the restart of that number, and what runs then is killed.
+    for (limit, seconds) in [(0, 5), (1, 5), (2, 16)] {
+        let kube = Kube::new(&world(&guest(9), "", ""));
+        kube.post(JOBS, &retried("check", "OnFailure", limit)).await;
+        pass(seconds - 2).await;
+        assert!(kube.get(&format!("{JOBS}/check")).await["status"]["conditions"].is_null(), "{limit}");
+        pass(2).await;
+        let failed = kube.get(&format!("{JOBS}/check")).await;
+        assert_eq!(condition(&failed, "Failed")["reason"], "BackoffLimitExceeded", "{limit}");
+        pass(31).await;
+        assert!(pod_of(&kube, "check").await.is_null(), "{limit}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_refuses_as_the_write_would_and_keeps_nothing() {
     let world = world("", "", "");

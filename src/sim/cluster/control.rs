@@ -35,6 +35,8 @@ pub(in crate::sim) enum GuestDue {
     PullFails(Containers),
     /// A container has run its time.
     PodEnds(Containers),
+    /// A container that has failed is started anew.
+    PodRestarts(Containers),
     /// The containers of a pod that is deleted have ended.
     PodStops(Containers),
     /// Somebody takes the finalizer off.
@@ -45,6 +47,8 @@ pub(in crate::sim) enum GuestDue {
     Detached { attachment: String },
     /// The disruption controller sees a budget.
     BudgetSeen { budget: String },
+    /// The controller of a Job has waited long enough with another pod.
+    JobRetries { job: String, uid: String },
     /// A Job has run as long as it may.
     JobDeadline { job: String, uid: String },
     /// A finished Job is taken away.
@@ -116,11 +120,13 @@ impl<'a> Cluster<'a> {
             GuestDue::PodRuns(of) => self.on(&of, Self::pod_runs),
             GuestDue::PullFails(of) => self.on(&of, Self::pull_fails),
             GuestDue::PodEnds(of) => self.on(&of, Self::pod_ends),
+            GuestDue::PodRestarts(of) => self.on(&of, Self::pod_restarts),
             GuestDue::PodStops(of) => self.on(&of, Self::pod_stops),
             GuestDue::Unheld { pod, uid } => self.of(&pod, &uid, Self::unheld),
             GuestDue::Attached { attachment } => self.attached(&attachment),
             GuestDue::Detached { attachment } => self.detached(&attachment),
             GuestDue::BudgetSeen { budget } => self.budget_seen(&budget),
+            GuestDue::JobRetries { job, uid } => self.of(&job, &uid, |cluster, _| cluster.guest.dirty = true),
             GuestDue::JobDeadline { job, uid } => self.of(&job, &uid, Self::job_deadline),
             GuestDue::JobExpires { job, uid } => self.of(&job, &uid, Self::job_expires),
         }
@@ -163,21 +169,25 @@ impl<'a> Cluster<'a> {
 
     /// The rule for the container of a pod.
     pub fn rule(&self, pod: &Value) -> Option<&'a ContainerRule> {
-        let decided = self.guest.ruled.get(text(pod, "/metadata/uid")).copied();
-        self.spec.containers.get(decided.or_else(|| self.next_rule(pod))?)
+        let decided = self.guest.ruled.get(text(pod, "/metadata/uid")).and_then(|all| all.last().copied());
+        self.spec.containers.get(decided.unwrap_or_else(|| self.next_rule(pod))?)
     }
 
-    /// The rule for the container of a pod, from now on: of one with `times` a pod is used up.
+    /// The rule for the container of a pod, from now on: one of its `times` is used up.
     pub(super) fn decide_rule(&mut self, pod: &Value) {
-        if let Some(rule) = self.next_rule(pod) {
-            self.guest.ruled.entry(text(pod, "/metadata/uid").to_owned()).or_insert(rule);
-        }
+        let rule = self.next_rule(pod);
+        self.guest.ruled.entry(text(pod, "/metadata/uid").to_owned()).or_default().push(rule);
+    }
+
+    /// Whether it is decided which rule the container of a pod follows.
+    pub(super) fn is_ruled(&self, pod: &Value) -> bool {
+        self.guest.ruled.contains_key(text(pod, "/metadata/uid"))
     }
 
     fn next_rule(&self, pod: &Value) -> Option<usize> {
         let (image, node) = (text(pod, "/spec/containers/0/image"), text(pod, "/spec/nodeName"));
         self.spec.containers.iter().enumerate().position(|(index, rule)| {
-            let used = || self.guest.ruled.values().filter(|ruled| **ruled == index).count();
+            let used = || self.guest.ruled.values().flatten().filter(|ruled| **ruled == Some(index)).count();
             rule.node.as_deref().is_none_or(|wanted| wanted == node)
                 && is_image(&rule.image, image)
                 && rule.times.is_none_or(|times| used() < times as usize)

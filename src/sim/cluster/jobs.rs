@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Cluster;
@@ -11,6 +12,11 @@ use crate::sim::world::guest::{deleting, items, number, set, text, time};
 
 /// Keeps a pod of a Job until it is counted.
 pub(super) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// How long the controller waits with another pod after the first that failed; after each further one twice as long
+/// (`DefaultJobPodFailureBackOff`; Kubernetes, "Jobs", "Pod backoff failure policy": 10 s, 20 s, 40 s, ...).
+const BACKOFF: Duration = Duration::from_secs(10);
+/// The longest of these (`MaxJobPodFailureBackOff`).
+const BACKOFF_MOST: Duration = Duration::from_secs(600);
 
 impl Cluster<'_> {
     pub(super) fn keep_jobs(&mut self) {
@@ -56,7 +62,7 @@ impl Cluster<'_> {
             set(&mut new, &["status", "startTime"], json!(time(self.now)));
             if let Some(seconds) = number(&job, "/spec/activeDeadlineSeconds") {
                 let after = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-                self.later(after, GuestDue::JobDeadline { job: at.to_owned(), uid });
+                self.later(after, GuestDue::JobDeadline { job: at.to_owned(), uid: uid.clone() });
             }
         }
         let pods = self.pods_of(&job);
@@ -71,24 +77,48 @@ impl Cluster<'_> {
         let retries = number(&job, "/spec/backoffLimit").unwrap_or(6);
         if succeeded >= wanted {
             self.finish_job(at, new, "Complete", "CompletionsReached", "Reached expected number of succeeded pods");
-        } else if failed > retries {
+        } else if failed > retries || self.restarted_too_often(&pods, retries) {
             let said = "Job has reached the specified backoff limit";
             self.finish_job(at, new, "Failed", "BackoffLimitExceeded", said);
         } else {
             let most = number(&job, "/spec/parallelism").unwrap_or(1);
-            for _ in running..most.min(wanted - succeeded) {
+            let wanted = if self.may_retry(at, &uid, failed) { most.min(wanted - succeeded) } else { running };
+            for _ in running..wanted {
                 let (namespace, name) = (text(&job, "/metadata/namespace"), text(&job, "/metadata/name"));
                 let pod = format!("{name}-{}", self.guest.suffix());
                 let mut template = job["spec"]["template"].clone();
                 set(&mut template, &["metadata", "finalizers"], json!([TRACKING]));
                 self.create_pod(namespace, &pod, &template, Some(&job));
             }
-            let count = i64::max(running, most.min(wanted - succeeded));
+            let count = i64::max(running, wanted);
             set(&mut new, &["status", "active"], json!(count));
             set(&mut new, &["status", "succeeded"], json!(succeeded));
             set(&mut new, &["status", "failed"], json!(failed));
             self.guest.put(at, new, self.now);
         }
+    }
+
+    /// Whether the containers of its pods have been started anew as often as they may: those of a pod with
+    /// `restartPolicy: OnFailure` (`pastBackoffLimitOnFailure` of the Job controller). The limit is reached with
+    /// its last restart, not after it.
+    fn restarted_too_often(&self, pods: &[String], limit: i64) -> bool {
+        let pods = pods.iter().filter_map(|key| self.guest.get(key));
+        let counts = pods.filter(|pod| !finished(pod) && text(pod, "/spec/restartPolicy") == "OnFailure");
+        let statuses = counts.flat_map(|pod| items(pod, "/status/containerStatuses"));
+        statuses.filter_map(|status| number(status, "/restartCount")).sum::<i64>() >= limit.max(1)
+    }
+
+    /// Whether the controller makes another pod of a Job of which so many have failed: it waits a while after each.
+    fn may_retry(&mut self, at: &str, uid: &str, failed: i64) -> bool {
+        let failed = u32::try_from(failed).unwrap_or(0);
+        let (known, until) = self.guest.retries.get(uid).copied().unwrap_or((0, Timestamp::MIN));
+        if failed <= known {
+            return self.now >= until;
+        }
+        let wait = BACKOFF.saturating_mul(2_u32.saturating_pow(failed - 1)).min(BACKOFF_MOST);
+        self.guest.retries.insert(uid.to_owned(), (failed, self.now.saturating_add(wait).unwrap_or(Timestamp::MAX)));
+        self.later(wait, GuestDue::JobRetries { job: at.to_owned(), uid: uid.to_owned() });
+        false
     }
 
     /// A Job is at its end; what still runs of it is deleted.

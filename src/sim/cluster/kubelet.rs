@@ -10,7 +10,7 @@ use super::control::{GuestDue, Program};
 use super::make::boot_id;
 use super::pods::{asks, finished};
 use crate::sim::document::{Ending, WorkloadKind};
-use crate::sim::world::guest::{Machine, deleting, items, key, set, text, time, unset};
+use crate::sim::world::guest::{Machine, deleting, items, key, number, set, text, time, unset};
 
 /// `nodeStatusReportFrequency`: a kubelet reports so often although nothing changed.
 const REPORTS: Duration = Duration::from_secs(300);
@@ -20,6 +20,14 @@ const JOB_RUNS: Duration = Duration::from_secs(20);
 const STARTS: Duration = Duration::from_secs(2);
 /// The first backoff of image pulls.
 const PULL_BACKOFF: Duration = Duration::from_secs(10);
+/// A kubelet notices so late that a container has ended (`plegRelistPeriod`).
+const NOTICED: Duration = Duration::from_secs(1);
+/// How long a kubelet waits with the second restart of a container; with each further one twice as long (Kubernetes,
+/// "Pod Lifecycle", "How Pods handle problems with containers": the first restart is immediate, then 10 s, 20 s, 40 s,
+/// ... capped at 300 s). That it begins anew after a container has run for 10 minutes is not modelled.
+const CRASH_BACKOFF: Duration = Duration::from_secs(10);
+/// The longest of these.
+const CRASH_BACKOFF_MOST: Duration = Duration::from_secs(300);
 
 impl Cluster<'_> {
     /// A machine was powered on.
@@ -219,7 +227,9 @@ impl Cluster<'_> {
         if !self.volumes_attached(&pod) {
             return;
         }
-        self.decide_rule(&pod);
+        if !self.is_ruled(&pod) {
+            self.decide_rule(&pod);
+        }
         let began = time(self.now);
         self.guest.edit(at, self.now, |pod| set(pod, &["status", "startTime"], json!(began)));
         let containers = self.containers(at, &pod);
@@ -249,12 +259,18 @@ impl Cluster<'_> {
         let mut new = pod.clone();
         let containers: Vec<Value> = items(&pod, "/spec/containers")
             .iter()
-            .map(|container| {
-                json!({
+            .enumerate()
+            .map(|(index, container)| {
+                let before = pod.pointer(&format!("/status/containerStatuses/{index}"));
+                let restarts = before.map_or(0, |status| number(status, "/restartCount").unwrap_or(0) + 1);
+                let mut status = json!({
                     "name": container["name"], "image": container["image"], "ready": ready, "started": true,
-                    "restartCount": items(&pod, "/status/containerStatuses").len().min(1),
-                    "state": {"running": {"startedAt": time(self.now)}},
-                })
+                    "restartCount": restarts, "state": {"running": {"startedAt": time(self.now)}},
+                });
+                if let Some(ended) = before.and_then(|status| status.get("lastState")) {
+                    set(&mut status, &["lastState"], ended.clone());
+                }
+                status
             })
             .collect();
         set(&mut new, &["status", "phase"], json!("Running"));
@@ -267,7 +283,7 @@ impl Cluster<'_> {
             self.condition(&mut new, kind, status, reason, "");
         }
         self.guest.put(at, new, self.now);
-        let of_job = text(&pod, "/spec/restartPolicy") == "Never";
+        let of_job = text(&pod, "/spec/restartPolicy") != "Always";
         let takes = match self.rule(&pod) {
             Some(rule) if rule.ends == Ending::Never => None,
             Some(rule) if of_job => Some(rule.takes.0),
@@ -312,7 +328,48 @@ impl Cluster<'_> {
             Some(Ending::Fails(code)) => *code,
             _ => 0,
         };
+        if code != 0 && text(pod, "/spec/restartPolicy") == "OnFailure" {
+            return self.crashed(at, code);
+        }
         self.ended(at, code, "");
+    }
+
+    /// A container has failed, and is started anew in its pod: at once the first time, then after a back-off.
+    fn crashed(&mut self, at: &str, code: i32) {
+        let Some(mut pod) = self.guest.get(at).filter(|pod| !deleting(pod)).cloned() else { return };
+        let name = text(&pod, "/metadata/name").to_owned();
+        let restarts = number(&pod, "/status/containerStatuses/0/restartCount").unwrap_or(0);
+        let wait = crash_backoff(restarts);
+        let ended = json!({"terminated": {"exitCode": code, "reason": "Error", "finishedAt": time(self.now)}});
+        let mut statuses = items(&pod, "/status/containerStatuses").to_vec();
+        for status in &mut statuses {
+            let container = text(status, "/name").to_owned();
+            let state = match wait {
+                NOTICED => ended.clone(),
+                wait => {
+                    let seconds = wait.as_secs();
+                    let message = format!("back-off {seconds}s restarting failed container={container} pod={name}");
+                    json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}})
+                }
+            };
+            set(status, &["state"], state);
+            set(status, &["lastState"], ended.clone());
+            set(status, &["ready"], json!(false));
+            set(status, &["started"], json!(false));
+        }
+        set(&mut pod, &["status", "containerStatuses"], json!(statuses));
+        for kind in ["ContainersReady", "Ready"] {
+            self.condition(&mut pod, kind, "False", "ContainersNotReady", "containers with unready status: [main]");
+        }
+        self.guest.put(at, pod.clone(), self.now);
+        self.later(wait, GuestDue::PodRestarts(self.containers(at, &pod)));
+    }
+
+    /// The container of a pod is started anew.
+    pub(super) fn pod_restarts(&mut self, at: &str) {
+        let Some(pod) = self.guest.get(at).filter(|pod| !deleting(pod) && !finished(pod)).cloned() else { return };
+        self.decide_rule(&pod);
+        self.pod_runs(at);
     }
 
     /// Writes that the containers of a pod have ended.
@@ -362,5 +419,13 @@ impl Cluster<'_> {
     /// Somebody takes the finalizer of a workload off its pod.
     pub(super) fn unheld(&mut self, at: &str) {
         self.guest.edit(at, self.now, |pod| unset(pod, &["metadata", "finalizers"]));
+    }
+}
+
+/// How long a kubelet waits until it starts a container anew that it has so often already.
+fn crash_backoff(restarts: i64) -> Duration {
+    match u32::try_from(restarts).unwrap_or(0) {
+        0 => NOTICED,
+        restarts => CRASH_BACKOFF.saturating_mul(2_u32.saturating_pow(restarts - 1)).min(CRASH_BACKOFF_MOST),
     }
 }

@@ -294,7 +294,8 @@ pub struct ContainerRule {
     /// What they print.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// For how many pods, the first that start; none: for all. Those that come then follow the next rule.
+    /// For how many containers, the first that start; none: for all. Those that come then follow the next rule. One
+    /// that is started anew after it failed (`restartPolicy: OnFailure`) counts once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
 }

@@ -24,9 +24,13 @@ pub(in crate::sim) struct Guest {
     pub machines: BTreeMap<String, Machine>,
     /// Budgets that their controller has not seen as they are.
     pub unseen: BTreeSet<String>,
-    /// Which of the document's rules the containers of a pod follow, by the pod's UID.
+    /// Which of the document's rules the container of a pod follows, by the pod's UID: one for each time that it
+    /// was started, the last one now; none: no rule is for it.
     #[serde(default)]
-    pub ruled: BTreeMap<String, usize>,
+    pub ruled: BTreeMap<String, Vec<Option<usize>>>,
+    /// How many pods of a Job have failed, and until when its controller waits with the next one, by the Job's UID.
+    #[serde(default)]
+    pub retries: BTreeMap<String, (u32, Timestamp)>,
     /// How many names were made up.
     pub names: u64,
     /// Its controllers have something to look at.
