@@ -8,7 +8,7 @@ use poolwright::rollout::{Compensation, Event, FailureClass, HostPhase, Outcome,
 use poolwright::shell;
 use proptest::prelude::*;
 
-use super::stages::{HOST, Stage, at, node, nodes, plan, steps, vm};
+use super::stages::{HOST, Stage, at, node, nodes, plan, steps, visit, vm};
 use crate::rollout::arbitrary::entries;
 
 fn text(state: &RunState, plan: Option<&Plan>) -> String {
@@ -342,7 +342,18 @@ fn the_job_of_the_plan_is_pinned_to_the_node_and_quoted() {
         assert!(commands[0].contains(part), "{part}: {commands:#?}");
     }
     assert!(!commands[0].contains("generateName"), "{commands:#?}");
-    assert!(commands[1].contains("-n checks wait --for=condition=complete job/by-hand-1-serve-a"), "{commands:#?}");
+    assert!(commands[1].contains("-n checks get job by-hand-1-serve-a"), "{commands:#?}");
+    assert!(commands[1].starts_with("until ") && commands[1].contains("'Complete|Failed'"), "{commands:#?}");
+}
+
+/// govc waits for the task, and the task for the VMs that are shut down by the lines below.
+#[test]
+fn a_host_is_asked_once_to_enter_and_the_lines_below_can_be_typed_meanwhile() {
+    let again = Event::VisitReplanned { visit: visit(steps()), why: String::new() };
+    let card = card(&Stage::planned().to(StepKind::SetPassthrough).event(again).left(false, &[]));
+    let lines: Vec<&String> = card.steps.iter().flat_map(|step| &step.commands).collect();
+    let enters: Vec<&&String> = lines.iter().filter(|line| line.contains("host.maintenance.enter")).collect();
+    assert!(matches!(enters.as_slice(), [line] if line.ends_with(" &")), "{lines:#?}");
 }
 
 /// A shell takes each line apart as it is meant: names with blanks and quotes stay whole.

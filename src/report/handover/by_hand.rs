@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::order::Todo;
 use super::paste::{
-    esxcli_policy, esxcli_size, esxcli_type, fields, kubectl, mark_path, mode_words, pinned, policy_words, size_words,
-    type_words, vm_path, volumes,
+    ended, esxcli_policy, esxcli_size, esxcli_type, fields, kubectl, mark_path, mode_words, pinned, policy_words,
+    power_on, size_words, type_words, vm_path, volumes,
 };
 use super::standing::Standing;
 use crate::model::{
@@ -131,12 +131,12 @@ impl Desk<'_> {
                 ))
                 .then("nothing but DaemonSet and mirror pods is left on it, and no volume is attached to it:")
                 .run(volumes(node)),
-            Step::StartClosing { .. } | Step::EnterMaintenance { .. } => does
-                .click(format!(
-                    "right-click {host} > Maintenance Mode > Enter Maintenance Mode, without moving powered-off VMs"
-                ))
-                .run(format!("govc host.maintenance.enter {path}"))
-                .then("the task ends once every VM is off or moved; a VM that stays keeps it running for ever"),
+            Step::StartClosing { .. } => self
+                .click_enter(does)
+                // govc waits for the end of the task, which waits for the VMs that are shut down below.
+                .run(format!("govc host.maintenance.enter {path} >/dev/null &"))
+                .then("the task runs on until every VM is off or moved; a VM that stays keeps it running for ever"),
+            Step::EnterMaintenance { .. } => self.enter(does),
             Step::StopVm { vm, node, .. } => {
                 let does = match node {
                     Some(node) => does.first(format!("the node {node} is drained and has no volume attached")),
@@ -195,7 +195,7 @@ impl Desk<'_> {
             Step::StartVm { vm, .. } => does
                 .first(format!("{host} is out of maintenance mode"))
                 .click(format!("right-click {} > Power > Power On, if it is off", self.0.vm_words(vm)))
-                .run(format!("govc vm.power -on {}", vm_path(vm)))
+                .run(power_on(vm))
                 .then(format!("it runs, and its Summary shows the host {host}: DRS may choose another one")),
             Step::AwaitNode { node, vm, stopped } => self.wait_for(does, node, vm, *stopped),
             Step::ValidateNode { node, .. } => self.validate(does, node),
@@ -214,6 +214,31 @@ impl Desk<'_> {
                     .then("it stays cordoned, and its VM off, as planned")
             }
         }
+    }
+
+    fn click_enter(&self, does: ByHand) -> ByHand {
+        does.click(format!(
+            "right-click {} > Maintenance Mode > Enter Maintenance Mode, without moving powered-off VMs",
+            self.host()
+        ))
+    }
+
+    /// The end of the entering that an earlier step of the card has begun, or the whole of it: a second one beside
+    /// one that runs is refused.
+    fn enter(&self, does: ByHand) -> ByHand {
+        let path = self.path();
+        let shows = format!("govc object.collect -s {path} runtime.inMaintenanceMode");
+        let mut due = self.0.to_do().iter().filter(|step| self.0.is_due(step));
+        let does = if due.any(|step| matches!(step, Step::StartClosing { .. })) {
+            does.first("it was begun above, and every VM of the host is off or moved since").look(shows)
+        } else {
+            self.click_enter(
+                does.first("if such a task runs already, wait for its end").look(format!("govc tasks {path}")),
+            )
+            .run(format!("{shows} | grep -q true || govc host.maintenance.enter {path}"))
+            .run(shows)
+        };
+        does.then("it shows `true`. Until then the host is not in it, and nothing below is begun")
     }
 
     fn cancel_entering(&self) -> ByHand {
@@ -246,7 +271,7 @@ impl Desk<'_> {
         does.click(format!("only if its guest hangs, and {drained}: right-click {words} > Power > Power Off"))
             .click(format!("right-click {words} > Power > Power On, if it is off"))
             .run(format!("# only if its guest hangs, and {drained}: govc vm.power -off {path}"))
-            .run(format!("govc vm.info {path} | grep -q poweredOff && govc vm.power -on {path}"))
+            .run(power_on(vm))
             .then(
                 "its guest works: leave it on, it is given back as it is. It may go off later: then power it on again",
             )
@@ -432,13 +457,10 @@ impl Desk<'_> {
             return does.then("no Job is asked for: what the check of the node shows is all");
         }
         for (number, template) in rules.validate.iter().enumerate() {
-            let (job, namespace, name, longest) = pinned(&template.job, node, number);
+            let (job, namespace, name) = pinned(&template.job, node, number);
             does = does
                 .run(format!("printf %s {} | {}", quoted(&job), kubectl(node, "create -f -")))
-                .run(kubectl(
-                    node,
-                    &format!("-n {namespace} wait --for=condition=complete job/{name} --timeout={longest}s"),
-                ))
+                .run(ended(node, &namespace, &name))
                 .run(kubectl(node, &format!("-n {namespace} logs job/{name}")))
                 .run(kubectl(node, &format!("-n {namespace} delete job {name}")));
             if let Some(known) = self.0.mark(node).filter(|_| self.has_failed(node)) {
@@ -449,7 +471,7 @@ impl Desk<'_> {
         if self.has_failed(node) {
             does = does.then("the last line deletes the Jobs that this run has kept as evidence in this cluster");
         }
-        does.then("each says `condition met`. If one does not, leave the node cordoned, and find out why")
+        does.then("each says `Complete`. If one says `Failed`, leave the node cordoned, and find out why")
     }
 
     /// Whether the node is marked as one that did not pass its gate.

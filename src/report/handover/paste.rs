@@ -20,6 +20,19 @@ pub(super) fn vm_path(vm: &MoRef) -> String {
     format!("\"$(govc ls -L {})\"", quoted(&format!("{}:{}", vm.kind, vm.id)))
 }
 
+/// Starts a VM unless it is on: of one that runs govc says that it is in the wrong state.
+pub(super) fn power_on(vm: &MoRef) -> String {
+    let path = vm_path(vm);
+    format!("govc vm.info {path} | grep -q poweredOn || govc vm.power -on {path}")
+}
+
+/// Waits for the end of a Job, and prints which it was: `kubectl wait` takes one condition, and would sit out its
+/// whole time where the other one comes.
+pub(super) fn ended(node: &NodeRef, namespace: &str, name: &str) -> String {
+    let conditions = format!("-n {namespace} get job {name} -o jsonpath='{{.status.conditions[*].type}}'");
+    format!("until {} | grep -owE 'Complete|Failed'; do sleep 2; done", kubectl(node, &conditions))
+}
+
 /// Prints the volumes that are attached to a node.
 pub(super) fn volumes(node: &NodeRef) -> String {
     kubectl(node, &format!("get node {} -o jsonpath='{{.status.volumesAttached}}'", quoted(&node.name)))
@@ -40,23 +53,21 @@ pub(super) fn fields(rules: Option<&GuestRules>) -> String {
     format!(r#"uid {{.metadata.uid}}, boot {{.status.nodeInfo.bootID}}, Ready {ready}, allocatable {gpus}{{"\n"}}"#)
 }
 
-/// A Job of the plan, pinned to a node as a visit pins it: its text, namespace, name, and how long it may
-/// take in seconds.
-pub(super) fn pinned(template: &Value, node: &NodeRef, number: usize) -> (String, String, String, u64) {
+/// A Job of the plan, pinned to a node as a visit pins it: its text, namespace and name.
+pub(super) fn pinned(template: &Value, node: &NodeRef, number: usize) -> (String, String, String) {
     let label: String =
         node.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(NAMED).collect();
     let name = format!("by-hand-{}-{}", number + 1, label.to_lowercase().trim_end_matches('-'));
     let mut job = template.clone();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let namespace = text(&template["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
-    let longest = JobTemplate::longest_s(template);
     job["metadata"]["name"] = json!(name);
     job["metadata"]["namespace"] = json!(namespace);
     if let Some(metadata) = job["metadata"].as_object_mut() {
         metadata.remove("generateName");
     }
     let spec = &mut job["spec"];
-    spec["activeDeadlineSeconds"] = json!(longest);
+    spec["activeDeadlineSeconds"] = json!(JobTemplate::longest_s(template));
     if spec["backoffLimit"].is_null() {
         spec["backoffLimit"] = json!(0);
     }
@@ -69,7 +80,7 @@ pub(super) fn pinned(template: &Value, node: &NodeRef, number: usize) -> (String
         Some(tolerations) => tolerations.push(json!({ "operator": "Exists" })),
         None => pod["tolerations"] = json!([{ "operator": "Exists" }]),
     }
-    (job.to_string(), quoted(&namespace), name, longest)
+    (job.to_string(), quoted(&namespace), name)
 }
 
 /// What a GPU of this mode shows in the vSphere Client (vsphere-gpu §3.1).
