@@ -51,6 +51,19 @@ pub(in crate::sim) fn used_by_vms(state: &State, host: u32) -> Vec<(PciAddress, 
     running.flat_map(|(number, vm)| vm.seats.iter().flatten().map(|seat| (seat.gpu, *number))).collect()
 }
 
+/// What the driver in the guest of a VM calls its first GPU: the name of the board where it is passed through, that of
+/// the vGPU type else (gpu-catalog, the check `product name`). None: it has none, or nobody knows its name.
+pub(in crate::sim) fn product(state: &State, vm: &Vm) -> Option<String> {
+    let seat = vm.seats.iter().flatten().next()?;
+    let functions = &state.hosts.get(&vm.host)?.functions;
+    let gpu = functions.iter().find(|function| function.address == seat.gpu)?.gpu.as_ref()?;
+    let model = gpus::model(&gpu.model)?;
+    match &seat.vgpu {
+        Some(kind) => named(model, kind).map(|vgpu| vgpu.nvidia_name.clone()),
+        None => model.smi_name.clone(),
+    }
+}
+
 /// Memory of a host that is reserved, GiB.
 pub(in crate::sim) fn reserved(state: &State, host: u32) -> u32 {
     let holds =

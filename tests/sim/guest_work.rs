@@ -6,7 +6,7 @@ use poolwright::sim::World;
 use serde_json::{Value, json};
 
 use super::guests::{Kube, WEB, condition, document, world};
-use super::raw::{Raw, pass};
+use super::raw::{Raw, pass, world_of};
 
 /// The stream of a watch, line by line.
 struct Watch {
@@ -353,6 +353,39 @@ async fn a_finalizer_keeps_a_pod_until_it_is_taken_off() {
     assert_eq!(pod["status"]["phase"], "Succeeded");
     pass(40).await;
     assert_eq!(kube.call("GET", "/api/v1/namespaces/default/pods/held", "", "").await.0, 404);
+}
+
+/// DESIGN §3, honesty rule 10; gpu-catalog, the check `product name`: a driver in a guest names the board that is
+/// passed through to it, and the type of a vGPU.
+#[tokio::test(start_paused = true)]
+async fn the_product_label_of_a_node_changes_with_the_mode_of_its_gpus() {
+    let label =
+        async |kube: &Kube, node: &str| kube.node(node).await["metadata"]["labels"]["nvidia.com/gpu.product"].clone();
+    let passed = document("", "", "");
+    let kube = Kube::new(&world_of(&passed));
+    assert_eq!(label(&kube, "serve-1").await, "NVIDIA-H100-NVL");
+    assert!(label(&kube, "other-1").await.is_null(), "nobody says what it has");
+    let named = passed.replace("name: serve-1", "name: serve-1, labels: {nvidia.com/gpu.product: mine}");
+    assert_eq!(label(&Kube::new(&world_of(&named)), "serve-1").await, "mine");
+
+    let sliced = passed.replace("mode: {passthrough: {}}", "mode: {vgpu: {size: mixed}}");
+    let sliced = sliced
+        .replace("[{directPath: \"0000:17:00.0\"}, {directPath: \"0000:65:00.0\"}]", "[{vgpu: nvidia_h100l-23c}]");
+    let sliced = sliced.replace("[{directPath: \"0000:17:00.0\"}]", "[{vgpu: nvidia_h100l-94c}]");
+    let world = world_of(&sliced);
+    let (raw, kube) = (Raw::login(&world).await, Kube::new(&world));
+    assert_eq!(label(&kube, "serve-1").await, "NVIDIA-H100L-23C");
+    assert_eq!(label(&kube, "serve-2").await, "NVIDIA-H100L-94C");
+    assert_eq!(raw.vm_task("PowerOffVM_Task", "vm-1", "").await, "success");
+    let change = "<spec><deviceChange><operation>remove</operation><device xsi:type=\"VirtualPCIPassthrough\"><key>13000</key></device></deviceChange>\
+        <deviceChange><operation>add</operation><device xsi:type=\"VirtualPCIPassthrough\"><key>-1</key>\
+        <backing xsi:type=\"VirtualPCIPassthroughVmiopBackingInfo\"><vgpu>nvidia_h100l-47c</vgpu></backing></device></deviceChange></spec>";
+    assert_eq!(raw.vm_task("ReconfigVM_Task", "vm-1", change).await, "success");
+    raw.vm("PowerOnVM_Task", "vm-1", "").await.ok();
+    pass(70).await;
+    assert_eq!(label(&kube, "serve-1").await, "NVIDIA-H100L-23C", "nobody has looked since the boot");
+    pass(90).await;
+    assert_eq!(label(&kube, "serve-1").await, "NVIDIA-H100L-47C");
 }
 
 async fn reboot(world: &World, vm: &str) {

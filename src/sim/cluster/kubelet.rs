@@ -20,6 +20,8 @@ const JOB_RUNS: Duration = Duration::from_secs(20);
 const STARTS: Duration = Duration::from_secs(2);
 /// The first backoff of image pulls.
 const PULL_BACKOFF: Duration = Duration::from_secs(10);
+/// The label of a node that says what its GPUs are.
+const PRODUCT: &str = "nvidia.com/gpu.product";
 /// A kubelet notices so late that a container has ended (`plegRelistPeriod`).
 const NOTICED: Duration = Duration::from_secs(1);
 /// How long a kubelet waits with the second restart of a container; with each further one twice as long (Kubernetes,
@@ -31,11 +33,12 @@ const CRASH_BACKOFF_MOST: Duration = Duration::from_secs(300);
 
 impl Cluster<'_> {
     /// A machine was powered on.
-    pub fn machine_on(&mut self, name: &str, built_in: u32) {
+    pub fn machine_on(&mut self, name: &str, built_in: u32, product: Option<String>) {
         let Some(machine) = self.guest.machines.get_mut(name) else { return };
         machine.boots += 1;
         machine.on = true;
         machine.built_in = built_in.saturating_sub(machine.boot.loses);
+        machine.product = product;
         machine.gpus = 0;
         let (boot, spec) = (machine.boots, machine.boot.clone());
         if spec.returns {
@@ -116,6 +119,15 @@ impl Cluster<'_> {
         machine.gpus = machine.built_in;
         let machine = machine.clone();
         self.report(name, &machine);
+        self.discover(name, &machine);
+    }
+
+    /// GPU feature discovery labels the node with what it finds (kubernetes §3.2). Until then the label of the boot
+    /// before stays, and so does one that the document gives.
+    fn discover(&mut self, name: &str, machine: &Machine) {
+        let Some(product) = machine.product.as_ref().filter(|_| !machine.labels.contains_key(PRODUCT)) else { return };
+        let value = json!(product.replace(' ', "-"));
+        self.guest.edit(&key("nodes", "", name), self.now, |node| set(node, &["metadata", "labels", PRODUCT], value));
     }
 
     pub(super) fn heartbeat(&mut self, name: &str, boot: u32) {

@@ -22,7 +22,8 @@ pub struct Guest {
     /// from the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The extended resource of GPUs.
+    /// The extended resource of GPUs, whatever the mode of those of its VMs: a vGPU is a whole GPU to its guest, also
+    /// one that is backed by MIG. MIG inside of a guest, whose resources are `nvidia.com/mig-...`, is not modelled.
     #[serde(default = "nvidia_gpu")]
     pub resource: String,
     /// Nodes that are no VM of this world; they are always on.

@@ -67,6 +67,9 @@ pub(in crate::sim) struct Machine {
     pub gpus: u32,
     /// GPUs that are in it.
     pub built_in: u32,
+    /// What its driver calls them; none: nobody knows.
+    #[serde(default)]
+    pub product: Option<String>,
     pub boot: NodeBoot,
     /// `spec.providerID`, and the UUID of the SMBIOS.
     pub provider_id: Option<String>,
