@@ -16,7 +16,7 @@ use super::nodes::{MANAGER, PAGE};
 use super::pods::pods;
 use super::transport::{DEADLINE, Made};
 use crate::base::cause::chain;
-use crate::model::NodeMark;
+use crate::model::{NodeMark, counted};
 
 /// The label that the Job controller writes on the pods of a Job (Kubernetes 1.27 and later).
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
@@ -242,7 +242,12 @@ pub(super) fn restarts(pod: &RawPod) -> Vec<String> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let again = containers(pod).filter(|container| container.restart_count > 0);
     again
-        .map(|one| format!("pod {name}: container {} was started again {} times", one.name, one.restart_count))
+        .map(|one| {
+            let ended = one.last_state.as_ref().and_then(|state| state.terminated.as_ref());
+            let code = ended.map(|ended| format!(", the last time after exit code {}", ended.exit_code));
+            let times = counted(one.restart_count, "time");
+            format!("pod {name}: container {} was started again {times}{}", one.name, code.unwrap_or_default())
+        })
         .collect()
 }
 

@@ -355,14 +355,15 @@ async fn a_job_that_passes_at_a_later_try_says_so() {
     first["metadata"]["name"] = json!("check-first");
     let second = pod(json!({
         "phase": "Succeeded",
-        "containerStatuses": [{ "name": "nccl", "restartCount": 2, "state": { "terminated": { "exitCode": 0 } } }],
+        "containerStatuses": [{ "name": "nccl", "restartCount": 2, "state": { "terminated": { "exitCode": 0 } },
+            "lastState": { "terminated": { "exitCode": 7 } } }],
     }));
     let JobLook::Passed { tries, .. } = look(complete, vec![first, second]).await else { panic!() };
     assert_eq!(
         tries,
         [
             "pod check-first: container nccl ended with exit code 3 (Error)",
-            "pod check-abc: container nccl was started again 2 times"
+            "pod check-abc: container nccl was started again 2 times, the last time after exit code 7"
         ]
     );
 }

@@ -98,7 +98,10 @@ async fn a_job_that_passes_at_its_second_try_has_passed_and_the_first_is_told() 
     let clusters = "{name: k8s-a, address: \"https://k8s-a.lab:6443\", nodes: [{name: spare-a, gpus: 4}], \
           containers: [{image: \"cuda*\", ends: {fails: 7}, times: 1}, {image: \"cuda*\"}]}, \
         {name: k8s-b, address: \"https://k8s-b.lab:6443\", nodes: [{name: spare-b, gpus: 4}]}";
-    for (restart, told) in [("Never", "ended with exit code 7"), ("OnFailure", "was started again 1 times")] {
+    for (restart, told) in [
+        ("Never", "ended with exit code 7"),
+        ("OnFailure", "was started again 1 time, the last time after exit code 7"),
+    ] {
         let lab = Nodes { clusters, ..Nodes::default() }.lab();
         let mut plan = lab.plan().await;
         let guest = plan.hosts[0].guests.iter_mut().find(|guest| guest.cluster.value == "k8s-a").unwrap();
