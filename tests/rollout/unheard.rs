@@ -4,7 +4,7 @@
 use poolwright::model::{JobTemplate, NodePhase};
 use poolwright::plan::Plan;
 use poolwright::rollout::{self, Exit, HostPhase, RunState, Stage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::nodes::{Nodes, are_free, stands};
 use super::scene::{closed, failure, host_of};
@@ -120,11 +120,9 @@ async fn jobs_have_the_time_that_they_say() {
 /// closed again all the same.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_does_not_end_in_its_time_keeps_no_host_open() {
-    let hanging = |spec: &mut serde_json::Value| spec["activeDeadlineSeconds"] = json!(null);
-    let queued = |spec: &mut serde_json::Value| spec["suspend"] = json!(true);
-    let cases: [(&dyn Fn(&mut serde_json::Value), &str, usize); 2] =
-        [(&hanging, "DeadlineExceeded", 1), (&queued, "no queue has admitted it", 0)];
-    for (change, word, left) in cases {
+    let hanging: fn(&mut Value) = |spec| spec["activeDeadlineSeconds"] = json!(null);
+    let queued: fn(&mut Value) = |spec| spec["suspend"] = json!(true);
+    for (change, word, left) in [(hanging, "DeadlineExceeded", 1), (queued, "no queue has admitted it", 0)] {
         let (lab, mut plan) = Nodes { clusters: containers("ends: never"), ..Nodes::default() }.planned().await;
         change(&mut jobs(&mut plan)[0].job["spec"]);
         let state = lab.apply(&plan).await.unwrap();

@@ -87,7 +87,7 @@ impl Moment<'_> {
         let Some(vm) = self.state.vms.get(&number) else { return };
         let Some(node) = &vm.node else { return };
         let (cluster, name) = (node.cluster.clone(), node.name.clone().unwrap_or_else(|| vm.name.clone()));
-        let (gpus, product) = (vm.gpu_devices(), crate::sim::seats::product(&self.state, vm));
+        let (gpus, product) = (vm.gpu_devices(), crate::sim::seats::product(self.state, vm));
         self.in_cluster(&cluster, |cluster| {
             if on {
                 cluster.machine_on(&name, gpus, product);
