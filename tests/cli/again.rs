@@ -137,7 +137,7 @@ fn a_run_without_a_line_is_told_and_can_be_begun() {
         }
         let json: serde_json::Value =
             serde_json::from_str(&folder.run("status --output json").expect(0).stdout).unwrap();
-        assert_eq!(json, serde_json::json!({"exitCode": 9, "run": null, "notBegun": run}), "{left:?}");
+        assert_eq!(json, serde_json::json!({"exitCode": 9, "run": null, "notBegun": run, "handover": []}), "{left:?}");
     }
     insta::assert_snapshot!(folder.run("status").expect(0).shown());
     let begun = folder.run(&format!("resume {run} --world world.yaml")).expect(10);
