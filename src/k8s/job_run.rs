@@ -309,7 +309,8 @@ fn tries(pods: &[RawPod]) -> Vec<String> {
 /// whole number is none.
 fn extended(spec: &Value) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
-    for container in spec["containers"].as_array().into_iter().flatten() {
+    let containers = ["initContainers", "containers"].into_iter().filter_map(|kind| spec[kind].as_array());
+    for container in containers.flatten() {
         for (name, amount) in container["resources"]["limits"].as_object().into_iter().flatten() {
             let amount = amount.as_u64().or_else(|| amount.as_str()?.parse().ok());
             if is_extended(name) {

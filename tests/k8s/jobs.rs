@@ -403,6 +403,19 @@ async fn a_pod_that_ran_elsewhere_or_without_its_gpus_proves_nothing() {
         let JobLook::Failed { evidence } = look(complete(), pods).await else { panic!("{why}: passed") };
         assert!(evidence[0].contains(why), "{why}: {evidence:?}");
     }
+    // GPUs of an init container or a sidecar are asked for, too.
+    let mut sidecar = template();
+    let spec = &mut sidecar["spec"]["template"]["spec"];
+    spec["initContainers"] = json!([spec["containers"][0].clone()]);
+    spec["containers"][0]["resources"] = json!({});
+    let (there, bare) =
+        (shown(sent().await, complete()), with(|pod| pod["spec"]["containers"][0]["resources"] = json!({})));
+    let server = Server::new(move |seen| match seen.what.contains("/pods") {
+        true => Reply::ok(list(vec![bare.clone()])),
+        false => Reply::ok(there.clone()),
+    });
+    let seen = job_of(&server.client().await, &sidecar).unwrap().look().await.unwrap();
+    assert!(matches!(&seen, JobLook::Failed { evidence } if evidence[0].contains("with 0 nvidia.com/gpu")), "{seen:?}");
     // One that did is enough; what a webhook adds is its own affair.
     let more = with(|pod| {
         let sidecar = json!({ "name": "mesh", "image": "y", "resources": { "limits": { "rdma/hca": "1" } } });
